@@ -1,0 +1,3 @@
+//! The command `stayfast`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Packets and frames, as docs/wire.md has them.

@@ -1,0 +1,1 @@
+//! The queue between inserting threads and link threads.

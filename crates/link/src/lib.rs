@@ -1,0 +1,1 @@
+//! The protocol machines: Node, Peer, Sender, Receiver.

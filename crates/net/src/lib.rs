@@ -1,0 +1,1 @@
+//! Sockets, clock and threads.

@@ -1,0 +1,1 @@
+//! When the next packet may leave.

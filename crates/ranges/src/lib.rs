@@ -1,0 +1,1 @@
+//! Sets of packet numbers and reassembly of records, bounded.

@@ -1,0 +1,1 @@
+//! Ledger of sent packets, RTT, loss detection, episodes.

@@ -1,0 +1,1 @@
+//! Outbox and inbox in SQLite.

@@ -1,0 +1,1 @@
+//! Outbox and inbox: operations, outcomes, memory model, conformance suite.
