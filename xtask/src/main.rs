@@ -1,3 +1,104 @@
 //! Development tasks: `cargo xtask help`.
+//!
+//! `cargo xtask ci` is what a pull request runs, step for step; the other commands are its parts, so that a
+//! failing step can be run again on its own.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod ci;
+mod fuzz;
+mod metadata;
+mod models;
+mod process;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use process::{Outcome, cargo, run};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Development tasks of stayfast")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Everything a pull request must pass; stops at the first failing step
+    Ci,
+    /// Rules that neither the compiler nor clippy knows: floors, pure crates, sizes
+    Tidy,
+    /// Builds the fuzz targets with the stable compiler and runs them
+    ///
+    /// New inputs go to target/fuzz/corpus; the tracked seeds in fuzz/corpus are only read. For a session with
+    /// address sanitizer: `cargo install --locked cargo-fuzz`, then
+    /// `cargo +nightly fuzz run frames -- -max_total_time=600`.
+    Fuzz {
+        /// One target of fuzz/Cargo.toml; all of them if left out
+        target: Option<String>,
+        /// How long each target runs
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
+    /// Checks the queue under every interleaving that loom tries, and that loom sees a planted bug
+    Models,
+    /// Measures
+    Bench {
+        #[command(subcommand)]
+        kind: Bench,
+    },
+    /// Builds the release command line and runs its demo
+    Demo {
+        /// Passed on to `stayfast demo`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// CPU time a record costs, over whole transfers
+    Cpu {
+        /// Passed on to the program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The criterion benches
+    Criterion {
+        /// Passed on to criterion
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Ci => ci::ci(),
+        Task::Tidy => tidy::tidy(),
+        Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
+        Task::Models => models::models(),
+        Task::Bench { kind } => bench(kind),
+        Task::Demo { arguments } => {
+            run(cargo(["run", "--release", "-p", "stayfast-cli", "--", "demo"]).args(arguments))
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(kind: Bench) -> Outcome {
+    match kind {
+        Bench::Cpu { arguments } => {
+            run(cargo(["run", "--release", "-p", "stayfast-bench", "--bin", "cpu", "--"]).args(arguments))
+        }
+        Bench::Criterion { arguments } => {
+            run(cargo(["bench", "-p", "stayfast-bench", "--benches", "--"]).args(arguments))
+        }
+    }
+}
