@@ -1,0 +1,1 @@
+//! Operations, oracle and checks.
