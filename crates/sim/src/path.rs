@@ -1,0 +1,388 @@
+use crate::Probability;
+use crate::chance::Dice;
+use crate::datagram::{Datagram, Pool};
+use crate::element::{Element, Limit};
+use crate::hold::{Crowd, Line};
+use crate::server::Server;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+use stayfast_units::{Rate, Time};
+
+/// The most datagrams that a path holds at once; more are dropped and counted in [`Stats::overflowed`].
+pub const HELD_MAX: usize = 1 << 18;
+
+/// One direction of a way through a network: a chain of [`Element`]s, in the order a datagram meets them.
+///
+/// It is driven from outside and knows no clock: datagrams go in with [`Path::push`] and come out of
+/// [`Path::pop`] once their time has come; [`Path::next_timeout`] says when to look again. Whoever looks late
+/// gets the same datagrams in the same order: inside, everything happens at its own moment.
+///
+/// ```
+/// use core::time::Duration;
+/// use stayfast_sim::{Datagram, Limit, Path, Probability};
+/// use stayfast_units::{Rate, Time};
+///
+/// let mut path = Path::new()
+///     .loss(Probability::ZERO)
+///     .delay(Duration::from_millis(10))
+///     .rate(Rate::from_bits_per_sec(50_000_000), Limit::Bytes(125_000));
+/// let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+/// path.push(Time::ZERO, Datagram::new(a, b, vec![0; 1_208]));
+///
+/// // 1,250 B on the wire at 50 Mbit/s take 200 us, after the delay of 10 ms.
+/// assert_eq!(path.next_timeout(), Some(Time::from_millis(10)));
+/// assert!(path.pop(Time::from_millis(10)).is_none());
+/// assert_eq!(path.next_timeout(), Some(Time::from_nanos(10_200_000)));
+/// assert!(path.pop(Time::from_nanos(10_200_000)).is_some());
+/// assert_eq!(path.stats().left, 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct Path {
+    name: String,
+    seed: u64,
+    now: Time,
+    stages: Vec<Stage>,
+    ready: VecDeque<Datagram>,
+    stats: Stats,
+    held: usize,
+    pub(crate) pool: Pool,
+}
+
+/// What became of the datagrams on a path. At any time
+/// `entered + duplicated = left + lost + overflowed + cut +` [`Path::in_flight`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Datagrams pushed into it.
+    pub entered: u64,
+    /// Copies made by [`Element::Duplicate`].
+    pub duplicated: u64,
+    /// Datagrams popped from it.
+    pub left: u64,
+    /// Dropped by [`Element::Loss`].
+    pub lost: u64,
+    /// Dropped because a queue, or the path as a whole, was full.
+    pub overflowed: u64,
+    /// Dropped by [`Element::Outage`].
+    pub cut: u64,
+}
+
+/// A datagram and its place in the order in which the path took them in. The dice look at that place.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    pub(crate) ordinal: u64,
+    pub(crate) datagram: Datagram,
+}
+
+/// Copies count from here, so that a copy has a fate of its own.
+const COPY: u64 = 1 << 63;
+
+#[derive(Debug)]
+struct Stage {
+    kind: Kind,
+    dice: Dice,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Loss(Probability),
+    Duplicate(Probability),
+    Jitter(Duration, Crowd),
+    OrderedJitter(Duration, Line),
+    Delay(Duration, Line),
+    Rate(Server),
+    Outage(bool),
+}
+
+/// Building.
+impl Path {
+    /// A path that hands on what it is given, at once.
+    #[must_use]
+    pub fn new() -> Path {
+        Path::default()
+    }
+
+    /// Adds an element behind the others.
+    #[must_use]
+    pub fn with(mut self, element: Element) -> Path {
+        self.stages.push(Stage { kind: Kind::new(element), dice: Dice::new(0, "", "", 0) });
+        self.throw_dice();
+        self
+    }
+
+    /// Adds [`Element::Loss`].
+    #[must_use]
+    pub fn loss(self, probability: Probability) -> Path {
+        self.with(Element::Loss(probability))
+    }
+
+    /// Adds [`Element::Duplicate`].
+    #[must_use]
+    pub fn duplicate(self, probability: Probability) -> Path {
+        self.with(Element::Duplicate(probability))
+    }
+
+    /// Adds [`Element::Jitter`].
+    #[must_use]
+    pub fn jitter(self, most: Duration) -> Path {
+        self.with(Element::Jitter(most))
+    }
+
+    /// Adds [`Element::OrderedJitter`].
+    #[must_use]
+    pub fn ordered_jitter(self, most: Duration) -> Path {
+        self.with(Element::OrderedJitter(most))
+    }
+
+    /// Adds [`Element::Delay`].
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> Path {
+        self.with(Element::Delay(delay))
+    }
+
+    /// Adds [`Element::Rate`].
+    #[must_use]
+    pub fn rate(self, rate: Rate, limit: Limit) -> Path {
+        self.with(Element::Rate(rate, limit))
+    }
+
+    /// Adds [`Element::Outage`], switched off.
+    #[must_use]
+    pub fn outage(self) -> Path {
+        self.with(Element::Outage(false))
+    }
+
+    /// Sets the seed and the name from which the dice of its elements come. A [`World`](crate::World) does it for the paths it
+    /// is given.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64, name: &str) -> Path {
+        self.seed = seed;
+        self.name = String::from(name);
+        self.throw_dice();
+        self
+    }
+
+    /// Gives each stage its dice, by its kind and how many of the kind come before it.
+    fn throw_dice(&mut self) {
+        for i in 0..self.stages.len() {
+            let kind = self.stages[i].kind.name();
+            let nth = self.stages[..i].iter().filter(|stage| stage.kind.name() == kind).count();
+            self.stages[i].dice = Dice::new(self.seed, &self.name, kind, nth);
+        }
+    }
+}
+
+/// Driving.
+impl Path {
+    /// Takes a datagram in at `now`. A `now` before that of an earlier call counts as that one.
+    pub fn push(&mut self, now: Time, datagram: Datagram) {
+        self.advance(now);
+        let ordinal = self.stats.entered;
+        self.stats.entered += 1;
+        self.enter(0, self.now, Packet { ordinal, datagram });
+    }
+
+    /// The next datagram that has come out by `now`.
+    pub fn pop(&mut self, now: Time) -> Option<Datagram> {
+        self.advance(now);
+        let datagram = self.ready.pop_front()?;
+        self.held -= 1;
+        self.stats.left += 1;
+        Some(datagram)
+    }
+
+    /// When something happens next: a datagram comes out, or moves on inside.
+    pub fn next_timeout(&self) -> Option<Time> {
+        if self.ready.is_empty() { self.next_stage().map(|(due, _)| due) } else { Some(self.now) }
+    }
+
+    /// Changes the parameters of every element of this kind from `now` on. Datagrams that already wait in a
+    /// delay or jitter keep their time. False if the path has no such element.
+    pub fn set(&mut self, now: Time, element: Element) -> bool {
+        self.advance(now);
+        let mut found = false;
+        for stage in &mut self.stages {
+            found |= stage.kind.set(self.now, element);
+        }
+        found
+    }
+
+    /// What became of the datagrams so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Datagrams in it now.
+    pub fn in_flight(&self) -> usize {
+        self.held
+    }
+
+    /// Datagrams and bytes that wait at its bottlenecks, without those on the wire.
+    pub fn queued(&self) -> (usize, u64) {
+        let waiting = self.stages.iter().filter_map(|stage| match &stage.kind {
+            Kind::Rate(server) => Some(server.waiting()),
+            _ => None,
+        });
+        waiting.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// An empty buffer for the next datagram: one that was used before, if there is one.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.pool.take()
+    }
+
+    /// Gives back the buffer of a datagram that has been popped and dealt with.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.pool.put(buffer);
+    }
+
+    /// The stage where something happens next. At the same moment the last one goes first: what leaves a queue
+    /// makes room for what arrives.
+    fn next_stage(&self) -> Option<(Time, usize)> {
+        let mut next: Option<(Time, usize)> = None;
+        for (i, stage) in self.stages.iter().enumerate() {
+            if let Some(due) = stage.kind.due() {
+                next = Some(next.map_or((due, i), |first| if due <= first.0 { (due, i) } else { first }));
+            }
+        }
+        next
+    }
+
+    /// Lets everything happen that is due by `now`, each at its own moment.
+    fn advance(&mut self, now: Time) {
+        while let Some((due, i)) = self.next_stage().filter(|(due, _)| *due <= now) {
+            if let Some(packet) = self.stages[i].kind.pop() {
+                self.held -= 1;
+                self.enter(i + 1, due, packet);
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Takes a packet through the stages from `first` on, until one holds it or it has come out.
+    fn enter(&mut self, first: usize, now: Time, mut packet: Packet) {
+        for i in first..self.stages.len() {
+            let Stage { kind, dice } = &mut self.stages[i];
+            match kind {
+                Kind::Loss(probability) => {
+                    if dice.hit(packet.ordinal, *probability) {
+                        self.stats.lost += 1;
+                        return self.pool.put(packet.datagram.bytes);
+                    }
+                }
+                Kind::Outage(true) => {
+                    self.stats.cut += 1;
+                    return self.pool.put(packet.datagram.bytes);
+                }
+                Kind::Outage(false) => {}
+                Kind::Duplicate(probability) => {
+                    if dice.hit(packet.ordinal, *probability) {
+                        let copy = packet.copy(self.pool.take());
+                        self.stats.duplicated += 1;
+                        self.enter(i + 1, now, packet);
+                        packet = copy;
+                    }
+                }
+                _ if self.held >= HELD_MAX => return self.overflow(packet),
+                Kind::Jitter(most, crowd) => {
+                    self.held += 1;
+                    return crowd.push(now + dice.within(packet.ordinal, *most), packet);
+                }
+                Kind::OrderedJitter(most, line) => {
+                    self.held += 1;
+                    return line.push(now + dice.within(packet.ordinal, *most), packet);
+                }
+                Kind::Delay(delay, line) => {
+                    self.held += 1;
+                    return line.push(now + *delay, packet);
+                }
+                Kind::Rate(server) => match server.push(now, packet) {
+                    Ok(()) => {
+                        self.held += 1;
+                        return;
+                    }
+                    Err(packet) => return self.overflow(packet),
+                },
+            }
+        }
+        if self.held >= HELD_MAX {
+            return self.overflow(packet);
+        }
+        self.held += 1;
+        self.ready.push_back(packet.datagram);
+    }
+
+    fn overflow(&mut self, packet: Packet) {
+        self.stats.overflowed += 1;
+        self.pool.put(packet.datagram.bytes);
+    }
+}
+
+impl Packet {
+    /// The same datagram again, in `buffer`.
+    fn copy(&self, mut buffer: Vec<u8>) -> Packet {
+        buffer.extend_from_slice(&self.datagram.bytes);
+        let Datagram { from, to, ecn, route, hops, .. } = self.datagram;
+        Packet { ordinal: self.ordinal | COPY, datagram: Datagram { from, to, ecn, bytes: buffer, route, hops } }
+    }
+}
+
+impl Kind {
+    fn new(element: Element) -> Kind {
+        match element {
+            Element::Loss(probability) => Kind::Loss(probability),
+            Element::Duplicate(probability) => Kind::Duplicate(probability),
+            Element::Jitter(most) => Kind::Jitter(most, Crowd::default()),
+            Element::OrderedJitter(most) => Kind::OrderedJitter(most, Line::default()),
+            Element::Delay(delay) => Kind::Delay(delay, Line::default()),
+            Element::Rate(rate, limit) => Kind::Rate(Server::new(rate, limit)),
+            Element::Outage(on) => Kind::Outage(on),
+        }
+    }
+
+    /// Takes the parameters if `element` is of this kind.
+    fn set(&mut self, now: Time, element: Element) -> bool {
+        match (self, element) {
+            (Kind::Loss(old), Element::Loss(new)) => *old = new,
+            (Kind::Duplicate(old), Element::Duplicate(new)) => *old = new,
+            (Kind::Jitter(old, _), Element::Jitter(new)) => *old = new,
+            (Kind::OrderedJitter(old, _), Element::OrderedJitter(new)) => *old = new,
+            (Kind::Delay(old, _), Element::Delay(new)) => *old = new,
+            (Kind::Rate(server), Element::Rate(rate, limit)) => server.set(now, rate, limit),
+            (Kind::Outage(old), Element::Outage(new)) => *old = new,
+            _ => return false,
+        }
+        true
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Kind::Loss(_) => "loss",
+            Kind::Duplicate(_) => "duplicate",
+            Kind::Jitter(..) => "jitter",
+            Kind::OrderedJitter(..) => "ordered jitter",
+            Kind::Delay(..) => "delay",
+            Kind::Rate(_) => "rate",
+            Kind::Outage(_) => "outage",
+        }
+    }
+
+    fn due(&self) -> Option<Time> {
+        match self {
+            Kind::Jitter(_, crowd) => crowd.due(),
+            Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.due(),
+            Kind::Rate(server) => server.due(),
+            Kind::Loss(_) | Kind::Duplicate(_) | Kind::Outage(_) => None,
+        }
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        match self {
+            Kind::Jitter(_, crowd) => crowd.pop(),
+            Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.pop(),
+            Kind::Rate(server) => server.pop(),
+            Kind::Loss(_) | Kind::Duplicate(_) | Kind::Outage(_) => None,
+        }
+    }
+}
