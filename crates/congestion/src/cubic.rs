@@ -203,12 +203,11 @@ impl Controller for Cubic {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn any_sequence_keeps_the_rules() {
         bolero::check!()
-            .with_arbitrary::<alloc::vec::Vec<crate::fuzzing::Op>>()
+            .with_arbitrary::<std::vec::Vec<crate::fuzzing::Op>>()
             .with_test_time(core::time::Duration::from_secs(2))
             .for_each(|ops| crate::fuzzing::check(ops));
     }

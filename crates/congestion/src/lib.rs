@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, feature = "fuzzing"))]
-extern crate alloc;
+extern crate std;
 
 mod controller;
 mod cubic;
