@@ -1,1 +1,507 @@
-//! Operations, oracle and checks.
+//! Operations, oracle and checks: property tests, fuzz targets and corpus replay all call them.
+//!
+//! ```
+//! use stayfast_frame::fuzzing::{Op, check, check_bytes};
+//! check(&[Op::Ping, Op::Padding(3), Op::Challenge([7; 8]), Op::Send { room: 5, flip: (0, 0x80) }]);
+//! check_bytes(&[0x10, 0, 0, 0x40, 1, 0, 0xff]);
+//! ```
+
+use crate::{
+    AckHeader, AckRange, EcnCounts, Frame, Full, Header, Part, Refusal, Stored, StoredKind, Writer, decode, varint,
+};
+use alloc::vec::Vec;
+use alloc::{string::String, vec};
+use arbitrary::Arbitrary;
+use core::time::Duration;
+use stayfast_units::{Lineage, PacketNumber, RecordNumber, StoreId, Time};
+
+/// A number of any size: `.0 >> (.1 % 64)`. One in eight or so is too large for a varint.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Number(pub u64, pub u8);
+
+impl Number {
+    const fn get(self) -> u64 {
+        self.0 >> (self.1 % 64)
+    }
+
+    const fn record(self) -> RecordNumber {
+        RecordNumber(self.get())
+    }
+}
+
+/// A body: `.1 % 2048` bytes of a pattern, from its byte `.0` on.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Body(pub u8, pub u16);
+
+static PATTERN: [u8; 0x900] = {
+    let (mut pattern, mut i) = ([0; 0x900], 0);
+    while i < pattern.len() {
+        pattern[i] = (i * 31 + i / 251) as u8;
+        i += 1;
+    }
+    pattern
+};
+
+impl Body {
+    fn bytes(self) -> &'static [u8] {
+        &PATTERN[usize::from(self.0)..][..usize::from(self.1 % 0x800)]
+    }
+}
+
+/// One thing done to a packet that is being written.
+#[derive(Arbitrary, Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Op {
+    /// The packet is complete. The next has that much room, modulo 1,500 bytes. Before that, a byte of this one is
+    /// changed and it is read again.
+    Send {
+        room: u16,
+        flip: (u16, u8),
+    },
+    PadTo(u16),
+    Padding(u8),
+    Ping,
+    ImmediateAck,
+    /// `ranges`: gap, length, time.
+    Ack {
+        delay: Number,
+        ecn: Option<[Number; 3]>,
+        top: Number,
+        ranges: Vec<(u8, Number, Number)>,
+    },
+    AckFrequency {
+        sequence: Number,
+        every: Number,
+        max_delay: Number,
+    },
+    Records {
+        alias: u16,
+        first: Number,
+        bodies: Vec<Body>,
+    },
+    Part {
+        alias: u16,
+        number: Number,
+        offset: u16,
+        body: Body,
+    },
+    /// A part that is cut by hand, so that it may be wrong.
+    RawPart {
+        number: Number,
+        total: u16,
+        offset: u16,
+        body: Body,
+    },
+    Open {
+        alias: u16,
+        store: u64,
+        name: String,
+    },
+    Origin {
+        alias: u16,
+        first: Number,
+        lineage: u64,
+        parent: u64,
+    },
+    Gap {
+        alias: u16,
+        first: Number,
+        count: Number,
+    },
+    Expired {
+        alias: u16,
+        first: Number,
+        count: Number,
+    },
+    Heard {
+        alias: u16,
+        next: Number,
+    },
+    Stored {
+        alias: u16,
+        next: Number,
+        lineage: u64,
+        level: u8,
+        tombstone: bool,
+    },
+    Query {
+        nonce: Number,
+        alias: u16,
+        trimmed: Number,
+    },
+    Answer {
+        nonce: Number,
+        alias: u16,
+        next: Number,
+        lineage: u64,
+    },
+    Credit {
+        link: Number,
+        alias: u16,
+        from: Number,
+        bytes: Number,
+    },
+    Blocked {
+        alias: u16,
+        number: Number,
+        bytes: Number,
+    },
+    Refused {
+        alias: u16,
+        number: Number,
+        reason: u8,
+    },
+    Fenced {
+        alias: u16,
+        number: Number,
+        theirs: u64,
+        yours: u64,
+    },
+    Challenge([u8; 8]),
+    Response([u8; 8]),
+    Key(Body),
+    Skipped {
+        ty: u8,
+        len: u8,
+    },
+}
+
+/// What a packet must be read as.
+#[derive(Debug)]
+enum Said<'a> {
+    Frame(Frame<'a>),
+    Ack(AckHeader, Vec<AckRange>),
+    Records(u16, RecordNumber, &'a [Body]),
+}
+
+impl PartialEq<Frame<'_>> for Said<'_> {
+    fn eq(&self, frame: &Frame<'_>) -> bool {
+        match (self, frame) {
+            (Said::Frame(said), frame) => said == frame,
+            (Said::Ack(header, ranges), Frame::Ack(ack)) => {
+                *header == AckHeader { delay: ack.delay, ecn: ack.ecn }
+                    && ranges[0].last == ack.largest
+                    && ranges[0].received == ack.received
+                    && ranges.len() == ack.ranges().len()
+                    && ack.ranges().eq(ranges.iter().copied())
+            }
+            (Said::Records(alias, first, bodies), Frame::Records(records)) => {
+                (records.alias, records.first, usize::from(records.count)) == (*alias, *first, bodies.len())
+                    && records.iter().map(|(n, body)| (n.0, body)).eq((first.0..).zip(bodies.iter().map(|b| b.bytes())))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Writes the frames of `ops` into packets and reads them back: what was written is read, what cannot be written
+/// leaves no trace, and each refusal is due.
+///
+/// # Panics
+/// If one of these is not so.
+pub fn check(ops: &[Op]) {
+    let mut buf = vec![0xaa; 1_500];
+    let mut ops = ops;
+    let mut room = 1_175;
+    while !ops.is_empty() {
+        buf.fill(0xaa);
+        let mut writer = Writer::new(&mut buf[..room]);
+        let mut said = Vec::new();
+        let len = ops.iter().position(|op| matches!(op, Op::Send { .. })).unwrap_or(ops.len());
+        for op in &ops[..len] {
+            step(op, &mut writer, &mut said);
+        }
+        let written = writer.written();
+        let packet = &mut buf[..written];
+        let frames: Vec<_> = decode(packet).collect::<Result<_, _>>().expect("what was written can be read");
+        assert!(said.len() == frames.len() && said.iter().zip(&frames).all(|(s, f)| s == f), "{said:?} != {frames:?}");
+        check_bytes(packet);
+        if let Some(Op::Send { room: next, flip: (at, bits) }) = ops.get(len) {
+            let at = usize::from(*at) % packet.len().max(1);
+            packet.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bits);
+            check_bytes(packet);
+            room = usize::from(next % 1_500);
+        }
+        ops = ops.get(len + 1..).unwrap_or_default();
+    }
+}
+
+/// Arbitrary bytes never panic, as a datagram or as a payload, and the frames they are read as, if written again,
+/// take no more room and are read as the same frames.
+///
+/// # Panics
+/// If one of these is not so.
+pub fn check_bytes(bytes: &[u8]) {
+    if let Ok(header) = Header::parse(bytes) {
+        assert!(bytes.len() >= header.kind().overhead());
+    }
+    let mut again = vec![0; bytes.len()];
+    let mut writer = Writer::new(&mut again);
+    let good = || decode(bytes).map_while(Result::ok);
+    for frame in good() {
+        assert_eq!(writer.put(&frame), Ok(()), "{frame:?}");
+    }
+    let len = writer.written();
+    assert!(good().map(Ok).eq(decode(&again[..len])), "{:?}", good().collect::<Vec<_>>());
+    assert!(decode(bytes).skip_while(Result::is_ok).count() <= 1, "nothing follows an error");
+}
+
+fn step<'a>(op: &'a Op, writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
+    let (before, room) = (writer.written(), writer.remaining());
+    match op {
+        Op::Send { .. } => {}
+        Op::PadTo(len) => {
+            let len = usize::from(*len);
+            writer.pad_to(len);
+            assert_eq!(writer.written(), before.max(len.min(before + room)));
+            pad(said, writer.written() - before);
+        }
+        Op::Ack { delay, ecn, top, ranges } => ack(*delay, *ecn, *top, ranges, writer, said),
+        Op::Records { alias, first, bodies } => records(*alias, *first, bodies, writer, said),
+        Op::Part { alias, number, offset, body } => {
+            part(*alias, number.record(), (*offset).into(), *body, writer, said)
+        }
+        op => {
+            let Some(frame) = op.frame() else { return };
+            let written = writer.put(&frame);
+            if !op.legal() {
+                assert_eq!(written, Err(Full), "{op:?}");
+            } else if written.is_err() {
+                let mut large = [0; 3_000];
+                let mut large = Writer::new(&mut large);
+                assert_eq!(large.put(&frame), Ok(()), "{op:?}");
+                assert!(large.written() > room, "{op:?} would fit");
+            }
+            match (written, frame) {
+                (Err(Full), _) => assert_eq!(writer.written(), before),
+                (Ok(()), Frame::Padding(len)) => pad(said, len),
+                (Ok(()), frame) => said.push(Said::Frame(frame)),
+            }
+        }
+    }
+}
+
+/// Zeros are one frame, however many times they were written.
+fn pad(said: &mut Vec<Said<'_>>, more: usize) {
+    match said.last_mut() {
+        _ if more == 0 => {}
+        Some(Said::Frame(Frame::Padding(len))) => *len += more,
+        _ => said.push(Said::Frame(Frame::Padding(more))),
+    }
+}
+
+fn ack(
+    delay: Number,
+    ecn: Option<[Number; 3]>,
+    top: Number,
+    ranges: &[(u8, Number, Number)],
+    writer: &mut Writer<'_>,
+    said: &mut Vec<Said<'_>>,
+) {
+    let ecn = ecn.map(|[ect0, ect1, ce]| EcnCounts { ect0: ect0.get(), ect1: ect1.get(), ce: ce.get() });
+    let header = AckHeader { delay: Duration::from_micros(delay.get()), ecn };
+    let mut down = Vec::new();
+    let mut last = top.get();
+    for (gap, len, time) in ranges {
+        let Some(first) = last.checked_sub(len.get()) else { break };
+        let received = Time::from_nanos(time.get() / 1_000 * 1_000);
+        down.push(AckRange { first: PacketNumber(first), last: PacketNumber(last), received });
+        let Some(below) = first.checked_sub(u64::from(*gap) + 2) else { break };
+        last = below;
+    }
+    let most = down.len().min(crate::MAX_ACK_RANGES);
+    let fits = (1..=most).rev().find(|&n| ack_len(header, &down[..n]).is_some_and(|len| len <= writer.remaining()));
+    let before = writer.written();
+    let written = writer.ack(header, down.iter().copied());
+    assert_eq!(written, if down.is_empty() { Ok(0) } else { fits.ok_or(Full) });
+    let ranges = written.unwrap_or(0);
+    down.truncate(ranges);
+    assert_eq!(writer.written() - before, ack_len(header, &down).unwrap_or(0));
+    if ranges > 0 {
+        let delay = Duration::from_micros(delay.get().min(varint::MAX));
+        said.push(Said::Ack(AckHeader { delay, ..header }, down));
+    }
+}
+
+/// Length of an ACK frame, term by term; `None` if there is no such frame.
+fn ack_len(header: AckHeader, ranges: &[AckRange]) -> Option<usize> {
+    let AckRange { first, last, received } = *ranges.first()?;
+    let delay = (header.delay.as_micros() as u64).min(varint::MAX);
+    let mut fields = vec![last.0, delay, received.as_micros(), 0, last.0 - first.0];
+    for pair in ranges.windows(2) {
+        let earlier = i128::from(pair[0].received.as_micros()) - i128::from(pair[1].received.as_micros());
+        let folded = if earlier < 0 { -earlier * 2 - 1 } else { earlier * 2 };
+        fields.extend([pair[0].first.0 - pair[1].last.0 - 2, pair[1].last.0 - pair[1].first.0, folded as u64]);
+    }
+    fields.extend(header.ecn.into_iter().flat_map(|ecn| [ecn.ect0, ecn.ect1, ecn.ce]));
+    fields.iter().all(|&field| field <= varint::MAX).then(|| 1 + fields.into_iter().map(varint::len).sum::<usize>())
+}
+
+fn records<'a>(alias: u16, first: Number, bodies: &'a [Body], writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
+    let before = writer.written();
+    let room = writer.remaining();
+    let header = 3 + varint::len(alias.into()) + varint::len(first.get());
+    let Ok(mut records) = writer.records(alias, first.record()) else {
+        assert!(room <= header || first.get() >= varint::MAX);
+        return assert_eq!(writer.written(), before);
+    };
+    let (mut len, mut count) = (header, 0);
+    for body in bodies {
+        let body = body.bytes();
+        let next = len + varint::len(body.len() as u64) + body.len();
+        let fits = next <= room && first.get() + count as u64 + 1 <= varint::MAX;
+        assert!(!fits || records.room().is_some_and(|room| body.len() <= room));
+        assert_eq!(records.push(body).is_ok(), fits);
+        if !fits {
+            break;
+        }
+        (len, count) = (next, count + 1);
+    }
+    assert_eq!(usize::from(records.count()), count);
+    records.finish();
+    assert_eq!(writer.written() - before, if count == 0 { 0 } else { len });
+    if count > 0 {
+        said.push(Said::Records(alias, first.record(), &bodies[..count]));
+    }
+}
+
+fn part<'a>(
+    alias: u16,
+    number: RecordNumber,
+    offset: usize,
+    body: Body,
+    writer: &mut Writer<'_>,
+    said: &mut Vec<Said<'a>>,
+) {
+    let body = body.bytes();
+    let (total, offset) = (body.len(), offset % (body.len() + 2));
+    let rest = total.saturating_sub(offset);
+    let fields = [alias.into(), number.0, total as u64, offset as u64];
+    let header = 1 + fields.map(varint::len).iter().sum::<usize>();
+    let room = writer.remaining();
+    let most = (1..=rest).rev().find(|&n| header + varint::len(n as u64) + n <= room);
+    let expected = most.filter(|&n| n >= rest.min(64) && number.0 < varint::MAX);
+    let before = writer.written();
+    let taken = writer.part(alias, number, total as u32, offset as u32, body);
+    assert_eq!(taken, expected);
+    match taken {
+        None => assert_eq!(writer.written(), before),
+        Some(n) => {
+            let bytes = &body[offset..offset + n];
+            said.push(Said::Frame(Frame::Part(Part {
+                alias,
+                number,
+                total: total as u32,
+                offset: offset as u32,
+                bytes,
+            })));
+        }
+    }
+}
+
+impl Op {
+    /// The frame, if it is one that [`Writer::put`] takes.
+    fn frame(&self) -> Option<Frame<'_>> {
+        Some(match *self {
+            Op::Send { .. } | Op::PadTo(_) | Op::Ack { .. } | Op::Records { .. } | Op::Part { .. } => return None,
+            Op::Padding(len) => Frame::Padding(len.into()),
+            Op::Ping => Frame::Ping,
+            Op::ImmediateAck => Frame::ImmediateAck,
+            Op::AckFrequency { sequence, every, max_delay } => Frame::AckFrequency {
+                sequence: sequence.get(),
+                every: every.get(),
+                max_delay: Duration::from_micros(max_delay.get() >> 2),
+            },
+            Op::RawPart { number, total, offset, body } => Frame::Part(Part {
+                alias: 1,
+                number: number.record(),
+                total: total.into(),
+                offset: offset.into(),
+                bytes: body.bytes(),
+            }),
+            Op::Open { alias, store, ref name } => Frame::Open { alias, store: StoreId(store), name },
+            Op::Origin { alias, first, lineage, parent } => {
+                Frame::Origin { alias, first: first.record(), lineage: Lineage(lineage), parent: Lineage(parent) }
+            }
+            Op::Gap { alias, first, count } => Frame::Gap { alias, first: first.record(), count: count.get() },
+            Op::Expired { alias, first, count } => Frame::Expired { alias, first: first.record(), count: count.get() },
+            Op::Heard { alias, next } => Frame::Heard { alias, next: next.record() },
+            Op::Stored { alias, next, lineage, level, tombstone } => Frame::Stored(Stored {
+                alias,
+                next: next.record(),
+                lineage: Lineage(lineage),
+                level,
+                kind: if tombstone { StoredKind::Tombstone } else { StoredKind::Record },
+            }),
+            Op::Query { nonce, alias, trimmed } => {
+                Frame::Query { nonce: nonce.get(), alias, trimmed: trimmed.record() }
+            }
+            Op::Answer { nonce, alias, next, lineage } => {
+                Frame::Answer { nonce: nonce.get(), alias, next: next.record(), lineage: Lineage(lineage) }
+            }
+            Op::Credit { link, alias, from, bytes } => {
+                Frame::Credit { link: link.get(), alias, from: from.record(), bytes: bytes.get() }
+            }
+            Op::Blocked { alias, number, bytes } => {
+                Frame::Blocked { alias, number: number.record(), bytes: bytes.get() }
+            }
+            Op::Refused { alias, number, reason } => {
+                let reason = [Refusal::Unauthorized, Refusal::TooLarge, Refusal::TooManyStreams, Refusal::Rejected]
+                    [usize::from(reason % 4)];
+                Frame::Refused { alias, number: number.record(), reason }
+            }
+            Op::Fenced { alias, number, theirs, yours } => {
+                Frame::Fenced { alias, number: number.record(), theirs: Lineage(theirs), yours: Lineage(yours) }
+            }
+            Op::Challenge(data) => Frame::PathChallenge(data),
+            Op::Response(data) => Frame::PathResponse(data),
+            Op::Key(body) => Frame::Key(body.bytes()),
+            Op::Skipped { ty, len } => Frame::Skipped { ty, len: len.into() },
+        })
+    }
+
+    /// Whether docs/wire.md allows that frame.
+    fn legal(&self) -> bool {
+        let fit = |numbers: &[Number]| numbers.iter().all(|n| n.get() < 1 << 62);
+        let span = |first: Number, count: u64| count > 0 && u128::from(first.get()) + u128::from(count) < 1 << 62;
+        match *self {
+            Op::AckFrequency { sequence, every, .. } => fit(&[sequence, every]),
+            Op::RawPart { number, total, offset, body } => {
+                let len = body.bytes().len();
+                span(number, 1) && len > 0 && usize::from(offset) + len <= usize::from(total)
+            }
+            Op::Open { ref name, .. } => (1..=255).contains(&name.len()),
+            Op::Gap { first, count, .. } | Op::Expired { first, count, .. } => span(first, count.get()),
+            Op::Stored { next, level, .. } => fit(&[next]) && level < 4,
+            Op::Query { nonce, trimmed, .. } => fit(&[nonce, trimmed]),
+            Op::Answer { nonce, next, .. } => fit(&[nonce, next]),
+            Op::Credit { link, from, bytes, .. } => fit(&[link, from, bytes]),
+            Op::Blocked { number, bytes, .. } => fit(&[number, bytes]),
+            Op::Origin { first: number, .. }
+            | Op::Heard { next: number, .. }
+            | Op::Refused { number, .. }
+            | Op::Fenced { number, .. } => fit(&[number]),
+            Op::Key(body) => body.bytes().len() <= 128,
+            Op::Skipped { ty, .. } => (0x40..0x80).contains(&ty),
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_as_they_were_written() {
+        bolero::check!()
+            .with_test_time(Duration::from_secs(2))
+            .with_arbitrary::<Vec<Op>>()
+            .for_each(|ops: &Vec<Op>| check(ops));
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm() {
+        bolero::check!().with_test_time(Duration::from_secs(1)).for_each(check_bytes);
+    }
+}

@@ -29,6 +29,8 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 extern crate alloc;
+#[cfg(any(test, feature = "fuzzing"))]
+extern crate std; // for the code that `arbitrary` derives
 
 mod ack;
 mod decode;
