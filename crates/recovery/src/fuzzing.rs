@@ -1,0 +1,1 @@
+//! The operations and the oracle.
