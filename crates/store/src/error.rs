@@ -1,0 +1,98 @@
+use crate::Level;
+use alloc::string::String;
+
+/// Why a store could not do what it was asked. The text says what a person can do about it.
+///
+/// ```
+/// use stayfast_store::StoreError;
+/// assert!(StoreError::DiskFull.to_string().contains("free some space"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No room on the disk or in the quota. Nothing was written; the same call works once there is room.
+    #[error("the disk or its quota is full: free some space, nothing else needs to be done")]
+    DiskFull,
+    /// A sync failed, so that nobody knows what reached the disk. This session accepts nothing more; what the disk
+    /// holds is found out by opening the store again.
+    #[error("a sync to disk failed and is not retried: check the disk, then restart the process")]
+    Poisoned,
+    /// The tables were made by another version of this software.
+    #[error(
+        "the store has schema version {found}, this program knows version {known}: use the program that fits, or migrate"
+    )]
+    Schema {
+        /// Version in the store.
+        found: u32,
+        /// Version of this program.
+        known: u32,
+    },
+    /// The store's own structure is damaged (a damaged record is not an error, but a [`Hole`](crate::Hole)).
+    #[error("the store is damaged ({what}): verify it and restore or salvage the file")]
+    Corrupt {
+        /// What was found.
+        what: String,
+    },
+    /// The store would lose commits that it reported as durable.
+    #[error(
+        "the store keeps commits only at level {found}, {required} is required ({how}): change the setting, or allow the lower level"
+    )]
+    Durability {
+        /// What the store's settings give.
+        found: Level,
+        /// What was asked for.
+        required: Level,
+        /// The settings that decided it.
+        how: String,
+    },
+    /// Another writer held the store for too long. Nothing was written; try again.
+    #[error("the store is busy: another process has held it for too long, try again")]
+    Busy,
+    /// The operating system refused. Whether a commit happened is unknown: read the tail or cursor again.
+    #[error("the store failed: {0}")]
+    Io(String),
+}
+
+/// Why records were not appended. Nothing of the batch was.
+///
+/// ```
+/// use stayfast_store::{AppendError, Memory, Outbox};
+/// let refused = Memory::new(1).append("", &[b"x"]);
+/// assert_eq!(refused, Err(AppendError::StreamName { len: 0 }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// A record is over the limit. It would be over the limit on every retry.
+    #[error("a record of {record} B is over the limit of {limit} B: split it, or raise the limit at both ends")]
+    TooLarge {
+        /// Length of the record, bytes.
+        record: usize,
+        /// Limit, bytes.
+        limit: usize,
+    },
+    /// The outbox holds as many bytes as it may. Room comes back as the receiver stores records.
+    #[error("the outbox is full ({used} of {limit} B): wait until the receiver has stored some")]
+    Full {
+        /// Bytes of bodies held.
+        used: u64,
+        /// Limit, bytes.
+        limit: u64,
+    },
+    /// A stream's name is 1 to 255 bytes long.
+    #[error("a stream name has 1 to 255 bytes, not {len}")]
+    StreamName {
+        /// Length of the name, bytes.
+        len: usize,
+    },
+    /// One append takes 1 to [`MAX_BATCH_RECORDS`](crate::MAX_BATCH_RECORDS) records and at most
+    /// [`MAX_BATCH_BYTES`](crate::MAX_BATCH_BYTES).
+    #[error("one append takes 1 to 65536 records and 256 MiB, not {records} records and {bytes} B")]
+    Batch {
+        /// Records in the call.
+        records: usize,
+        /// Bytes of their bodies.
+        bytes: usize,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

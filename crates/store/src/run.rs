@@ -1,0 +1,227 @@
+use alloc::vec::Vec;
+use stayfast_units::RecordNumber;
+
+/// Why a number has no record. The number is accounted for all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hole {
+    /// The sender's disk damaged the record: its checksum does not fit.
+    Gap,
+    /// The record's time to live ended before it was sent.
+    Expired,
+}
+
+/// One number of a stream: a record, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A record and its body.
+    Record(RecordNumber, &'a [u8]),
+    /// A number without a record.
+    Hole(RecordNumber, Hole),
+}
+
+impl Item<'_> {
+    /// Its number.
+    pub fn number(&self) -> RecordNumber {
+        match *self {
+            Item::Record(n, _) | Item::Hole(n, _) => n,
+        }
+    }
+}
+
+/// The run holds 4 GiB of bodies, or the numbers have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a run holds at most 4 GiB")]
+pub struct RunFull;
+
+/// The parts do not make a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the parts do not make a run")]
+pub struct BadRun;
+
+/// Consecutive records of one stream, bodies back to back in one buffer.
+///
+/// ```
+/// use stayfast_store::{Hole, Item, Run};
+/// use stayfast_units::RecordNumber;
+///
+/// let mut run = Run::new(RecordNumber(7));
+/// run.push(b"seven")?;
+/// run.push_hole(Hole::Gap)?;
+/// assert_eq!(run.end(), RecordNumber(9));
+/// assert_eq!(run.get(RecordNumber(8)), Some(Item::Hole(RecordNumber(8), Hole::Gap)));
+/// assert_eq!(run.iter().count(), 2);
+/// # Ok::<(), stayfast_store::RunFull>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the first record.
+    pub first: RecordNumber,
+    /// `ends[i]` is where the body of record `first + i` ends in `bytes`.
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+    /// Ascending; the bodies of these are empty.
+    holes: Vec<(RecordNumber, Hole)>,
+}
+
+impl Run {
+    /// An empty run that will begin with record `first`.
+    pub fn new(first: RecordNumber) -> Run {
+        Run { first, ..Run::default() }
+    }
+
+    /// A run from its parts. `ends` ascend and the last equals the length of `bytes`; `holes` ascend, lie in the run
+    /// and have empty bodies.
+    pub fn from_parts(
+        first: RecordNumber,
+        ends: Vec<u32>,
+        bytes: Vec<u8>,
+        holes: Vec<(RecordNumber, Hole)>,
+    ) -> Result<Run, BadRun> {
+        let run = Run { first, ends, bytes, holes };
+        let numbers_end = first.0.checked_add(run.ends.len() as u64).ok_or(BadRun)?;
+        let ends_fit = run.ends.is_sorted() && run.ends.last().map_or(0, |&end| end as usize) == run.bytes.len();
+        let holes_fit = run.holes.is_sorted_by(|a, b| a.0 < b.0)
+            && run.holes.iter().all(|&(n, _)| n >= first && n.0 < numbers_end && run.range(n).is_empty());
+        if ends_fit && holes_fit { Ok(run) } else { Err(BadRun) }
+    }
+
+    /// The parts: first number, ends, bodies, holes; as [`from_parts`](Run::from_parts) takes them.
+    pub fn into_parts(self) -> (RecordNumber, Vec<u32>, Vec<u8>, Vec<(RecordNumber, Hole)>) {
+        (self.first, self.ends, self.bytes, self.holes)
+    }
+
+    /// Adds a record after the last.
+    pub fn push(&mut self, body: &[u8]) -> Result<(), RunFull> {
+        let end = u32::try_from(self.bytes.len() + body.len()).map_err(|_| RunFull)?;
+        if self.end().0 == u64::MAX {
+            return Err(RunFull);
+        }
+        self.bytes.extend_from_slice(body);
+        self.ends.push(end);
+        Ok(())
+    }
+
+    /// Adds a number without a record after the last.
+    pub fn push_hole(&mut self, hole: Hole) -> Result<(), RunFull> {
+        let number = self.end();
+        self.push(&[])?;
+        self.holes.push((number, hole));
+        Ok(())
+    }
+
+    /// Adds whatever `item` is after the last; its own number is not looked at.
+    pub fn push_item(&mut self, item: Item<'_>) -> Result<(), RunFull> {
+        match item {
+            Item::Record(_, body) => self.push(body),
+            Item::Hole(_, hole) => self.push_hole(hole),
+        }
+    }
+
+    /// How many numbers it spans, holes included.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if it spans no number.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The number after the last.
+    pub fn end(&self) -> RecordNumber {
+        self.first.plus(self.ends.len() as u64)
+    }
+
+    /// Bytes of all bodies.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bodies, back to back.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What is at `number`; `None` outside the run.
+    pub fn get(&self, number: RecordNumber) -> Option<Item<'_>> {
+        if number < self.first || number >= self.end() {
+            return None;
+        }
+        Some(match self.holes.binary_search_by_key(&number, |&(n, _)| n) {
+            Ok(i) => Item::Hole(number, self.holes[i].1),
+            Err(_) => Item::Record(number, &self.bytes[self.range(number)]),
+        })
+    }
+
+    /// The body at `number`; empty for a hole and outside the run.
+    pub fn body(&self, number: RecordNumber) -> &[u8] {
+        match self.get(number) {
+            Some(Item::Record(_, body)) => body,
+            _ => &[],
+        }
+    }
+
+    /// All items in order.
+    pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
+        let mut holes = self.holes.iter().peekable();
+        self.ends.iter().enumerate().map(move |(i, &end)| {
+            let number = self.first.plus(i as u64);
+            match holes.next_if(|&&(n, _)| n == number) {
+                Some(&(n, hole)) => Item::Hole(n, hole),
+                None => Item::Record(number, &self.bytes[self.start(i)..end as usize]),
+            }
+        })
+    }
+
+    fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+    }
+
+    /// Only for numbers in the run.
+    fn range(&self, number: RecordNumber) -> core::ops::Range<usize> {
+        let i = (number.0 - self.first.0) as usize;
+        self.start(i)..self.ends[i] as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let n = RecordNumber;
+        assert!(Run::from_parts(n(5), vec![1, 3], vec![0; 3], vec![]).is_ok());
+        assert_eq!(Run::from_parts(n(5), vec![3, 1], vec![0; 1], vec![]), Err(BadRun));
+        assert_eq!(Run::from_parts(n(5), vec![1, 3], vec![0; 4], vec![]), Err(BadRun));
+        assert_eq!(Run::from_parts(n(5), vec![], vec![0; 1], vec![]), Err(BadRun));
+        assert!(Run::from_parts(n(5), vec![1, 1], vec![0; 1], vec![(n(6), Hole::Gap)]).is_ok());
+        assert_eq!(Run::from_parts(n(5), vec![1, 1], vec![0; 1], vec![(n(5), Hole::Gap)]), Err(BadRun), "has a body");
+        assert_eq!(Run::from_parts(n(5), vec![0, 0], vec![], vec![(n(7), Hole::Gap)]), Err(BadRun), "outside");
+        let twice = vec![(n(5), Hole::Gap), (n(5), Hole::Gap)];
+        assert_eq!(Run::from_parts(n(5), vec![0, 0], vec![], twice), Err(BadRun));
+        assert_eq!(Run::from_parts(n(u64::MAX), vec![0], vec![], vec![]), Err(BadRun), "numbers end");
+    }
+
+    #[test]
+    fn an_empty_record_is_not_a_hole() {
+        let mut run = Run::new(RecordNumber(0));
+        run.push(b"").unwrap();
+        run.push_hole(Hole::Expired).unwrap();
+        run.push(b"x").unwrap();
+        let items: Vec<_> = run.iter().collect();
+        assert_eq!(
+            items,
+            [
+                Item::Record(RecordNumber(0), b""),
+                Item::Hole(RecordNumber(1), Hole::Expired),
+                Item::Record(RecordNumber(2), b"x")
+            ]
+        );
+        for item in items {
+            assert_eq!(run.get(item.number()), Some(item));
+        }
+        assert_eq!(run.get(RecordNumber(3)), None);
+    }
+}
