@@ -349,7 +349,7 @@ fn records<'a>(alias: u16, first: Number, bodies: &'a [Body], writer: &mut Write
     for body in bodies {
         let body = body.bytes();
         let next = len + varint::len(body.len() as u64) + body.len();
-        let fits = next <= room && first.get() + count as u64 + 1 <= varint::MAX;
+        let fits = next <= room && first.get() + (count as u64) < varint::MAX;
         assert!(!fits || records.room().is_some_and(|room| body.len() <= room));
         assert_eq!(records.push(body).is_ok(), fits);
         if !fits {
