@@ -1,0 +1,1 @@
+//! Operations, oracle and check, for tests and fuzz targets.

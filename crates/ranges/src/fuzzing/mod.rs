@@ -1,0 +1,1 @@
+//! Operations, oracles and checks, for tests and fuzz targets.

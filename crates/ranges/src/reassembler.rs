@@ -1,0 +1,472 @@
+use crate::pool::Pool;
+use crate::run::{Cut, Run};
+use crate::{Assembled, Limits, Refused, Taken};
+use alloc::collections::VecDeque;
+use stayfast_units::RecordNumber;
+
+/// Batches are at least as long as this if there are records, so that runs stay few.
+const SHORTEST_CUT: Cut = Cut { records: 64, bytes: 16 << 10 };
+/// The bounds of batches until [`Reassembler::take`] says otherwise.
+const FIRST_CUT: Cut = Cut { records: 4_096, bytes: 1 << 20 };
+/// Spare buffers that are kept beside one for every gap.
+const SPARE: usize = 64;
+
+/// Puts the records of one stream in order.
+///
+/// Whole records, parts of records and holes may come in any order, repeatedly, and overlap; where
+/// bytes overlap they are expected to be equal (the sender is authenticated, and both ends know the
+/// record). Records come out in batches of consecutive complete ones.
+///
+/// What is in order is appended to the batch that comes out next, so the usual cost of a record is one
+/// copy. What is not in order waits in buffers of its own, which are reused: once they have grown,
+/// nothing is allocated as long as the batches come back ([`Reassembler::recycle`]).
+///
+/// ```
+/// use stayfast_ranges::{Limits, Reassembler, Taken};
+/// use stayfast_units::RecordNumber;
+///
+/// let limits = Limits { bytes: 1 << 20, gaps: 256, record: 1 << 16 };
+/// let mut stream = Reassembler::new(RecordNumber(0), limits);
+/// stream.record(RecordNumber(1), b"world")?;
+/// stream.part(RecordNumber(0), 5, 2, b"llo")?;
+/// assert!(stream.take(100, 1 << 16).is_none());
+///
+/// assert_eq!(stream.part(RecordNumber(0), 5, 0, b"hel")?, Taken::New(2));
+/// assert_eq!(stream.next(), RecordNumber(2));
+/// let batch = stream.take(100, 1 << 16).expect("both are complete");
+/// assert_eq!((batch.bytes.as_slice(), batch.ends.as_slice()), (&b"helloworld"[..], &[5, 10][..]));
+/// stream.recycle(batch);
+/// # Ok::<(), stayfast_ranges::Refused>(())
+/// ```
+#[derive(Debug)]
+pub struct Reassembler {
+    limits: Limits,
+    cut: Cut,
+    /// The first number that has not been taken.
+    base: u64,
+    /// Ascending. The first `ready` follow each other from `base` without a gap.
+    runs: VecDeque<Run>,
+    ready: usize,
+    /// Sums over the runs.
+    gaps: usize,
+    records: usize,
+    held: usize,
+    footprint: usize,
+    pool: Pool,
+}
+
+/// Where a record number belongs.
+#[derive(Clone, Copy)]
+enum Place {
+    /// It is complete, perhaps even taken.
+    Known,
+    /// It has begun, in this run.
+    Begun(usize),
+    /// It follows the last record of the run before this index, or that run does not reach it.
+    New(usize),
+}
+
+impl Reassembler {
+    /// A reassembler whose first record is `next`. Allocates nothing yet.
+    pub fn new(next: RecordNumber, limits: Limits) -> Reassembler {
+        Reassembler {
+            limits,
+            cut: FIRST_CUT,
+            base: next.0,
+            runs: VecDeque::new(),
+            ready: 0,
+            gaps: 0,
+            records: 0,
+            held: 0,
+            footprint: 0,
+            pool: Pool::default(),
+        }
+    }
+
+    /// Takes a whole record.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    pub fn record(&mut self, n: RecordNumber, body: &[u8]) -> Result<Taken, Refused> {
+        let place = self.admit_record(n.0, body.len())?;
+        let known = match place {
+            Place::Known => return Ok(Taken::Known),
+            Place::Begun(i) => self.forget_begun(i),
+            Place::New(_) => 0,
+        };
+        self.put_whole(n.0, place, Some(body));
+        Ok(Taken::New(body.len() - known))
+    }
+
+    /// Marks a number that has no body: its record was lost or has expired at the sender. Parts of it
+    /// that are here are dropped.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    pub fn hole(&mut self, n: RecordNumber) -> Result<Taken, Refused> {
+        let place = self.place(n.0)?;
+        match place {
+            Place::Known => return Ok(Taken::Known),
+            Place::Begun(i) => _ = self.forget_begun(i),
+            Place::New(i) => self.admit_new(0, self.touches(n.0, i, true, true))?,
+        }
+        self.put_whole(n.0, place, None);
+        Ok(Taken::New(0))
+    }
+
+    /// Takes the bytes of record `n` from `offset` on; the whole record has `total` bytes.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    pub fn part(&mut self, n: RecordNumber, total: u32, offset: u32, bytes: &[u8]) -> Result<Taken, Refused> {
+        if offset == 0 && bytes.len() == total as usize {
+            return self.record(n, bytes);
+        }
+        match self.admit_part(n.0, total, offset, bytes.len())? {
+            Place::Known => Ok(Taken::Known),
+            Place::Begun(i) => Ok(self.write(i, offset, bytes)),
+            Place::New(i) => {
+                let have = self.pool.get_set(self.limits.gaps.saturating_add(1));
+                let i = self.with_room(n.0, i, total as usize, true, |run| {
+                    run.begin(total, have);
+                    run.write(offset, bytes);
+                });
+                self.held += total as usize;
+                self.records += 1;
+                self.settle(i);
+                Ok(Taken::New(bytes.len()))
+            }
+        }
+    }
+
+    /// Whether [`Reassembler::record`] would take a record of `len` bytes now.
+    ///
+    /// # Errors
+    /// What `record` would refuse it for.
+    pub fn check_record(&self, n: RecordNumber, len: usize) -> Result<(), Refused> {
+        self.admit_record(n.0, len).map(drop)
+    }
+
+    /// Whether [`Reassembler::part`] would take a part of `len` bytes now.
+    ///
+    /// # Errors
+    /// What `part` would refuse it for.
+    pub fn check_part(&self, n: RecordNumber, total: u32, offset: u32, len: usize) -> Result<(), Refused> {
+        if offset == 0 && len == total as usize {
+            return self.check_record(n, len);
+        }
+        self.admit_part(n.0, total, offset, len).map(drop)
+    }
+
+    /// Whether so many more body bytes (whole totals), records and gaps fit together: for a caller that takes
+    /// several arrivals all or none. An arrival, and a sequence of consecutive ones, opens one gap at most.
+    ///
+    /// # Errors
+    /// [`Refused::Bytes`], [`Refused::Count`] or [`Refused::Gaps`].
+    ///
+    /// ```
+    /// use stayfast_ranges::{Limits, Reassembler, Refused};
+    /// use stayfast_units::RecordNumber;
+    ///
+    /// let stream = Reassembler::new(RecordNumber(0), Limits { bytes: 100, gaps: 1, record: 100 });
+    /// assert_eq!(stream.check_room(100, 2, 1), Ok(()));
+    /// assert_eq!(stream.check_room(101, 2, 1), Err(Refused::Bytes));
+    /// ```
+    pub fn check_room(&self, bytes: usize, records: usize, gaps: usize) -> Result<(), Refused> {
+        if bytes > self.limits.bytes.saturating_sub(self.held) {
+            Err(Refused::Bytes)
+        } else if records > self.limits.max_records().saturating_sub(self.records) {
+            Err(Refused::Count)
+        } else if gaps > self.limits.gaps.saturating_sub(self.gaps) {
+            Err(Refused::Gaps)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The first number that is not complete: all below are, and may be told to the sender (HEARD).
+    pub fn next(&self) -> RecordNumber {
+        RecordNumber(self.ready.checked_sub(1).map_or(self.base, |last| self.runs[last].end()))
+    }
+
+    /// Body bytes in memory that have not been taken, where a record that has begun counts whole.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// How many gaps are open (see [`Limits::gaps`]).
+    pub fn gaps(&self) -> usize {
+        self.gaps
+    }
+
+    /// Memory of all buffers, used and spare, in bytes. At most a small multiple of [`Limits::bytes`].
+    pub fn footprint(&self) -> usize {
+        self.footprint + self.pool.footprint()
+    }
+
+    /// The complete records that come next, at most so many and so many bytes, but at least one if there is one.
+    ///
+    /// Bodies are moved, not copied, as long as calls pass the same bounds: batches are cut as records arrive, at
+    /// the bounds of the latest call (not below 64 records and 16 KiB). Only the beginning of a record that is
+    /// still incomplete, less than 64 KiB, may have to move to another buffer.
+    pub fn take(&mut self, max_records: usize, max_bytes: usize) -> Option<Assembled> {
+        self.cut = Cut {
+            records: max_records.max(SHORTEST_CUT.records),
+            bytes: max_bytes.clamp(SHORTEST_CUT.bytes, i32::MAX as usize),
+        };
+        let front = self.runs.front().filter(|run| self.ready > 0 && !run.done.is_empty())?;
+        let fit = front.done.ends.partition_point(|&end| end as usize <= max_bytes).min(max_records).max(1);
+        let batch = if fit < front.done.len() { self.take_some(fit) } else { self.take_front()? };
+        self.base = batch.end().0;
+        self.records -= batch.len();
+        self.held -= batch.start(batch.len());
+        Some(batch)
+    }
+
+    /// Gives a batch back, so that its buffers are used again. Its contents do not matter.
+    pub fn recycle(&mut self, batch: Assembled) {
+        // Growth makes at most twice what is held; with this bound on the spare ones, all is at most four times that.
+        let most = self.limits.bytes.saturating_mul(2).saturating_add(FIRST_CUT.bytes);
+        let kept = self.pool.len() < self.limits.gaps.saturating_add(SPARE);
+        if kept && batch.footprint() <= most.saturating_sub(self.footprint()) {
+            self.pool.put(batch);
+        }
+    }
+
+    /// Drops all records and parts from `n` on: the sender's stream has another continuation. What has been taken
+    /// stays taken: [`Reassembler::next`] does not go below that.
+    pub fn discard_from(&mut self, n: RecordNumber) {
+        while self.runs.back().is_some_and(|run| run.first() >= n.0) {
+            if let Some(run) = self.runs.pop_back() {
+                self.pool.put(run.done);
+                run.begun.into_iter().for_each(|begun| self.pool.put_set(begun.have));
+            }
+        }
+        if let Some(last) = self.runs.back_mut().filter(|run| run.limit() > n.0) {
+            let ranges = last.truncate((n.0 - last.first()) as usize);
+            ranges.into_iter().for_each(|set| self.pool.put_set(set));
+        }
+        self.ready = self.ready.min(self.runs.len());
+        self.recount();
+    }
+
+    /// Forgets everything and begins anew at `next`.
+    pub fn reset(&mut self, next: RecordNumber) {
+        self.discard_from(RecordNumber::ZERO);
+        self.base = next.0;
+    }
+}
+
+/// Admission: what may come in, without a change.
+impl Reassembler {
+    fn place(&self, n: u64) -> Result<Place, Refused> {
+        if n == u64::MAX {
+            return Err(Refused::Conflict);
+        }
+        if n < self.next().0 {
+            return Ok(Place::Known);
+        }
+        let after = match self.runs.back() {
+            Some(last) if last.first() <= n => self.runs.len(),
+            _ => self.runs.partition_point(|run| run.first() <= n),
+        };
+        let Some(run) = after.checked_sub(1).map(|i| &self.runs[i]) else { return Ok(Place::New(0)) };
+        Ok(match run.end() {
+            end if n < end => Place::Known,
+            end if n == end && run.begun.is_some() => Place::Begun(after - 1),
+            _ => Place::New(after),
+        })
+    }
+
+    fn admit_record(&self, n: u64, len: usize) -> Result<Place, Refused> {
+        let place = self.place(n)?;
+        match place {
+            Place::Known => {}
+            Place::Begun(i) => self.check_total(i, len)?,
+            Place::New(i) => self.admit_new(len, self.touches(n, i, true, true))?,
+        }
+        Ok(place)
+    }
+
+    fn admit_part(&self, n: u64, total: u32, offset: u32, len: usize) -> Result<Place, Refused> {
+        let end = (offset as usize).saturating_add(len);
+        if len == 0 || end > total as usize {
+            return Err(Refused::Conflict);
+        }
+        let (starts, ends) = (offset == 0, end == total as usize);
+        let place = self.place(n)?;
+        match place {
+            Place::Known => {}
+            Place::Begun(i) => {
+                self.check_total(i, total as usize)?;
+                if self.gaps >= self.limits.gaps && !self.touches_begun(i, u64::from(offset), len as u64, ends) {
+                    return Err(Refused::Gaps);
+                }
+            }
+            Place::New(i) => self.admit_new(total as usize, self.touches(n, i, starts, ends))?,
+        }
+        Ok(place)
+    }
+
+    fn check_total(&self, i: usize, total: usize) -> Result<(), Refused> {
+        match &self.runs[i].begun {
+            Some(begun) if begun.total as usize != total => Err(Refused::Conflict),
+            _ => Ok(()),
+        }
+    }
+
+    fn admit_new(&self, total: usize, touches: bool) -> Result<(), Refused> {
+        if total > self.limits.max_body() {
+            return Err(Refused::Record);
+        }
+        self.check_room(total, 1, usize::from(!touches))
+    }
+
+    /// Whether a new record `n` before run `i` would touch what is here, if its first and last byte are
+    /// those of the arrival as told. An arrival opens a gap only if it touches nothing, and then one.
+    fn touches(&self, n: u64, i: usize, starts: bool, ends: bool) -> bool {
+        (starts && self.reaches(i, n))
+            || (ends && self.runs.get(i).is_some_and(|r| r.first() == n + 1 && r.starts_here()))
+    }
+
+    /// As [`Reassembler::touches`], for a part of the record that run `i` has begun.
+    fn touches_begun(&self, i: usize, offset: u64, len: u64, ends: bool) -> bool {
+        let run = &self.runs[i];
+        let before = offset == 0 && (!run.done.is_empty() || self.reaches(i, run.first()));
+        let after = ends && self.runs.get(i + 1).is_some_and(|r| r.first() == run.limit() && r.starts_here());
+        before || after || run.begun.as_ref().is_some_and(|b| b.have.touches(offset..=offset + len - 1))
+    }
+
+    /// Whether everything just before record `n` is here, where `n` belongs before run `i`. What was taken is.
+    fn reaches(&self, i: usize, n: u64) -> bool {
+        match i.checked_sub(1) {
+            Some(before) => self.runs[before].limit() == n && self.runs[before].ends_here(),
+            None => n == self.base,
+        }
+    }
+}
+
+/// Storage, and the sums over it.
+impl Reassembler {
+    /// Drops the bytes of the record that run `i` has begun; how many there were.
+    fn forget_begun(&mut self, i: usize) -> usize {
+        let Some(begun) = self.change(i, Run::drop_begun) else { return 0 };
+        self.held -= begun.total as usize;
+        self.records -= 1;
+        let known = begun.have.count_in(0..=u64::from(begun.total)) as usize;
+        self.pool.put_set(begun.have);
+        known
+    }
+
+    fn put_whole(&mut self, n: u64, place: Place, body: Option<&[u8]>) {
+        let len = body.map_or(0, <[u8]>::len);
+        self.held += len;
+        self.records += 1;
+        let i = match place {
+            Place::Known => return,
+            Place::Begun(i) => {
+                self.change(i, |run| run.push(body));
+                i
+            }
+            Place::New(i) => self.with_room(n, i, len, false, |run| run.push(body)),
+        };
+        self.settle(i);
+    }
+
+    /// Writes a part of the record that run `i` has begun.
+    fn write(&mut self, i: usize, offset: u32, bytes: &[u8]) -> Taken {
+        let (new, finished) = self.change(i, |run| run.write(offset, bytes));
+        if let Some(ranges) = finished {
+            self.pool.put_set(ranges);
+            self.settle(i);
+        }
+        if new == 0 { Taken::Known } else { Taken::New(new) }
+    }
+
+    /// Lets `f` append record `n` to the run before index `i` if it may, to a new run there if not; its index.
+    fn with_room(&mut self, n: u64, i: usize, len: usize, in_parts: bool, f: impl FnOnce(&mut Run)) -> usize {
+        let before = i.checked_sub(1).map(|before| &self.runs[before]);
+        if before.is_some_and(|run| run.end() == n && run.has_room(len, in_parts, self.cut)) {
+            self.change(i - 1, f);
+            return i - 1;
+        }
+        let mut run = Run::new(self.pool.get(RecordNumber(n), i == self.ready));
+        f(&mut run);
+        self.insert(i, run);
+        i
+    }
+
+    fn insert(&mut self, i: usize, run: Run) {
+        let before = self.gaps_at(i);
+        self.footprint += run.done.footprint();
+        self.runs.insert(i, run);
+        self.gaps = self.gaps + self.gaps_at(i) + self.gaps_at(i + 1) - before;
+    }
+
+    /// Lets `f` change run `i` and keeps the sums true.
+    fn change<T>(&mut self, i: usize, f: impl FnOnce(&mut Run) -> T) -> T {
+        let gaps = self.gaps_at(i) + self.gaps_at(i + 1);
+        let footprint = self.runs[i].done.footprint();
+        let result = f(&mut self.runs[i]);
+        self.gaps = self.gaps + self.gaps_at(i) + self.gaps_at(i + 1) - gaps;
+        self.footprint = self.footprint + self.runs[i].done.footprint() - footprint;
+        result
+    }
+
+    /// Gaps before and in run `i`; none beyond the last run.
+    fn gaps_at(&self, i: usize) -> usize {
+        let Some(run) = self.runs.get(i) else { return 0 };
+        let joined = run.starts_here() && self.reaches(i, run.first());
+        usize::from(!joined) + run.gaps()
+    }
+
+    /// After a change at run `i`: joins what follows it, and finds how far the stream is complete.
+    fn settle(&mut self, i: usize) {
+        self.join(i);
+        while self.runs.get(self.ready).is_some_and(|run| run.first() == self.next().0)
+            && self.ready.checked_sub(1).is_none_or(|last| self.runs[last].begun.is_none())
+        {
+            self.ready += 1;
+        }
+    }
+
+    /// Appends the runs that follow run `i` directly, as long as they are short.
+    fn join(&mut self, i: usize) {
+        while self.runs.get(i + 1).is_some_and(|next| self.runs[i].should_absorb(next, self.cut)) {
+            let Some(next) = self.runs.remove(i + 1) else { return };
+            let footprint = self.runs[i].done.footprint() + next.done.footprint();
+            let spare = self.runs[i].absorb(next);
+            self.footprint = self.footprint + self.runs[i].done.footprint() - footprint;
+            self.pool.put(spare);
+        }
+    }
+
+    /// Takes all complete records of the first run.
+    fn take_front(&mut self) -> Option<Assembled> {
+        let mut front = self.runs.pop_front()?;
+        self.ready -= 1;
+        self.footprint -= front.done.footprint();
+        if front.begun.is_some() {
+            let mut rest = Run::new(self.pool.get(front.done.first, true));
+            front.split_begun(&mut rest);
+            self.footprint += rest.done.footprint();
+            self.runs.push_front(rest);
+            self.ready += 1;
+        }
+        Some(front.done)
+    }
+
+    /// Takes the first `n` complete records of the first run, by copy.
+    fn take_some(&mut self, n: usize) -> Assembled {
+        let mut batch = self.pool.get(RecordNumber::ZERO, false);
+        self.runs[0].split_front(n, &mut batch);
+        batch
+    }
+
+    fn recount(&mut self) {
+        self.gaps = (0..self.runs.len()).map(|i| self.gaps_at(i)).sum();
+        self.records = self.runs.iter().map(Run::records).sum();
+        self.held = self.runs.iter().map(Run::reserved_bytes).sum();
+        self.footprint = self.runs.iter().map(|run| run.done.footprint()).sum();
+    }
+}
