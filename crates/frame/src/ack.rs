@@ -46,7 +46,14 @@ pub struct AckRange {
     pub received: Time,
 }
 
-/// What an ACK frame says beside its ranges.
+/// What an ACK frame says beside its ranges; see [`Writer::ack`].
+///
+/// ```
+/// use core::time::Duration;
+/// use stayfast_frame::AckHeader;
+/// let header = AckHeader { delay: Duration::from_micros(250), ecn: None };
+/// assert_ne!(header, AckHeader::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckHeader {
     /// How long ago the largest packet arrived, when this is sent.
@@ -110,7 +117,16 @@ fn time(micros: u64) -> Result<Time, DecodeError> {
     micros.checked_mul(1_000).map(Time::from_nanos).ok_or(DecodeError::Malformed)
 }
 
-/// An acknowledgement: packets that this run holds.
+/// An acknowledgement: packets whose content this run holds.
+///
+/// ```
+/// use stayfast_frame::{Ack, Frame, decode};
+/// // Largest 9, 1 further range, 1 packet beyond the largest; then a gap of 2, 3 packets, 1 us earlier.
+/// let payload = [0x02, 9, 0, 20, 1, 1, 1, 2, 2];
+/// let Some(Ok(Frame::Ack(ack))) = decode(&payload).next() else { panic!() };
+/// let ranges = ack.ranges().map(|r| (r.first.0, r.last.0, r.received.as_micros()));
+/// assert!(ranges.eq([(8, 9, 20), (3, 5, 19)]));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
     /// The largest packet number acknowledged.
@@ -181,7 +197,7 @@ fn read_further(r: &mut Reader<'_>, before: AckRange) -> Result<AckRange, Decode
     Ok(AckRange { first: PacketNumber(first), last: PacketNumber(last), received: time(received)? })
 }
 
-/// Iterator over the ranges of an [`Ack`].
+/// Iterator over the ranges of an [`Ack`], newest first. Made by [`Ack::ranges`].
 #[derive(Clone)]
 pub struct AckRanges<'a> {
     next: Option<AckRange>,

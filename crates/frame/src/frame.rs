@@ -196,7 +196,15 @@ pub enum Frame<'a> {
     },
 }
 
-/// A piece of a record too long for the packet. Where records are cut once, they stay cut.
+/// A piece of a record that is too long for its packet. [`Writer::part`](crate::Writer::part) cuts.
+///
+/// ```
+/// use stayfast_frame::{DecodeError, Frame, Part, decode};
+/// use stayfast_units::RecordNumber;
+/// let part = Part { alias: 1, number: RecordNumber(5), total: 3, offset: 2, bytes: b"z" };
+/// assert_eq!(decode(b"\x11\x01\x05\x03\x02\x01z").next(), Some(Ok(Frame::Part(part))));
+/// assert_eq!(decode(b"\x11\x01\x05\x03\x03\x01z").next(), Some(Err(DecodeError::Malformed)), "beyond its end");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The stream.
@@ -212,6 +220,16 @@ pub struct Part<'a> {
 }
 
 /// The receipt that frees the sender's outbox.
+///
+/// ```
+/// use stayfast_frame::{Frame, Stored, StoredKind, Writer};
+/// use stayfast_units::{Lineage, RecordNumber};
+/// let (alias, next, lineage) = (1, RecordNumber(12), Lineage(0xaa));
+/// let stored = Stored { alias, next, lineage, level: 2, kind: StoredKind::Record };
+/// let mut payload = [0; 13];
+/// Writer::new(&mut payload).put(&Frame::Stored(stored)).unwrap();
+/// assert_eq!(payload, [0x21, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0xaa, 2, 0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The stream.
@@ -227,6 +245,11 @@ pub struct Stored {
 }
 
 /// What the receiver took for a record.
+///
+/// ```
+/// use stayfast_frame::StoredKind;
+/// assert_eq!(StoredKind::try_from(1), Ok(StoredKind::Tombstone));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredKind {
     /// Its bytes.
@@ -248,6 +271,12 @@ impl TryFrom<u8> for StoredKind {
 }
 
 /// Why a record is not taken.
+///
+/// ```
+/// use stayfast_frame::{DecodeError, Refusal};
+/// assert_eq!(Refusal::try_from(1), Ok(Refusal::TooLarge));
+/// assert_eq!(Refusal::try_from(4), Err(DecodeError::Malformed));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The stream is not authorized for this sender.

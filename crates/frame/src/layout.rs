@@ -52,7 +52,7 @@ pub mod reply {
     pub const NUMBER: Range<usize> = 9..13;
     /// The second Noise message: an ephemeral key (32 B), its payload ([`super::noise2`]), a tag (16 B).
     pub const NOISE: Range<usize> = 13..69;
-    /// The MAC under the pair key, over all bytes before it.
+    /// The MAC under the pair key, over all bytes before it; its last 4 bytes also hide the number's high 32 bits.
     pub const MAC: Range<usize> = 69..85;
     /// Bytes before the payload.
     pub const LEN: usize = 85;
@@ -171,7 +171,7 @@ mod tests {
             (&[data::INDEX, data::NUMBER], data::LEN),
         ];
         for (fields, len) in headers {
-            assert_eq!(fields.iter().fold(1, |at, field| (at == field.start).then_some(field.end).unwrap_or(0)), len);
+            assert_eq!(fields.iter().fold(1, |at, field| if at == field.start { field.end } else { 0 }), len);
         }
         assert_eq!(init::NOISE.len(), 32 + noise1::LEN + 16);
         assert_eq!(reply::NOISE.len(), 32 + noise2::LEN + 16);

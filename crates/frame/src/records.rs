@@ -10,6 +10,14 @@ const COUNT_FORM: u16 = 0x4000;
 const MAX_COUNT: u16 = 0x3fff;
 
 /// Consecutive whole records of one stream.
+///
+/// ```
+/// use stayfast_frame::{Frame, decode};
+/// use stayfast_units::RecordNumber;
+/// let Some(Ok(Frame::Records(records))) = decode(b"\x10\x03\x07\x40\x02\x01a\x02bc").next() else { panic!() };
+/// assert_eq!((records.alias, records.first, records.count), (3, RecordNumber(7), 2));
+/// assert_eq!(records.iter().last(), Some((RecordNumber(8), &b"bc"[..])));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     /// The stream.
@@ -64,7 +72,7 @@ impl PartialEq for Records<'_> {
 
 impl Eq for Records<'_> {}
 
-/// Iterator over [`Records`].
+/// Iterator over [`Records`]. Made by [`Records::iter`].
 #[derive(Clone)]
 pub struct RecordsIter<'a> {
     number: RecordNumber,

@@ -6,6 +6,19 @@ use stayfast_units::{PacketNumber, RunId, Time};
 /// How the packets of one peer are protected. One value per peer holds all its sessions and the only
 /// packet-number counter of this run towards it, which no new key resets: an acknowledged number always
 /// means one packet.
+///
+/// ```
+/// use stayfast_frame::{Seal, TAG_LEN, Via};
+///
+/// /// Puts `payload` into a packet at the front of `buf`; returns the packet's length.
+/// fn send(seal: &mut impl Seal, via: Via, payload: &[u8], buf: &mut [u8]) -> Option<usize> {
+///     let start = seal.kind(via)?.header_len();
+///     let end = start + payload.len();
+///     buf.get_mut(start..end)?.copy_from_slice(payload);
+///     seal.seal(via, buf.get_mut(..end + TAG_LEN)?).ok()?;
+///     Some(end + TAG_LEN)
+/// }
+/// ```
 pub trait Seal {
     /// The kind of packet that `via` produces now, so that the length of its header is known before the payload
     /// is written. `None`: nothing can be sent that way (the session is gone).
@@ -40,6 +53,16 @@ pub trait Seal {
 }
 
 /// Where random bytes come from. What it gave once it must never give again, whatever is restored or replayed.
+///
+/// ```
+/// use stayfast_frame::Entropy;
+///
+/// fn index(entropy: &mut dyn Entropy) -> u32 {
+///     let mut bytes = [0; 4];
+///     entropy.fill(&mut bytes);
+///     u32::from_be_bytes(bytes)
+/// }
+/// ```
 pub trait Entropy {
     /// Fills `bytes` with unpredictable bytes.
     fn fill(&mut self, bytes: &mut [u8]);
@@ -50,6 +73,15 @@ pub trait Entropy {
 pub struct SessionId(pub u32);
 
 /// Which keys a packet is sealed with.
+///
+/// ```
+/// use stayfast_frame::{Seal, Via};
+///
+/// /// The best way to the peer: its current session, if there is one.
+/// fn via(seal: &impl Seal) -> Via {
+///     seal.current().map_or(Via::Init, Via::Session)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
     /// The first message of this run to the peer: always possible, unbound.
