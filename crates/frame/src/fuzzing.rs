@@ -48,7 +48,8 @@ impl Body {
     }
 }
 
-/// One thing done to a packet that is being written.
+/// One thing done to a packet that is being written: variants and fields are those of [`Frame`] where nothing else is
+/// said.
 #[derive(Arbitrary, Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Op {
