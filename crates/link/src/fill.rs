@@ -1,0 +1,375 @@
+//! How a packet is filled with records: what was lost first, then the streams in turn.
+
+use crate::carried::{AliasNumber, Carried, Item};
+use crate::config::{ALIAS_REACH, FIRST_CREDIT, MAX_AHEAD};
+use crate::outgoing::Position;
+use crate::sender::{Alias, Resend, Sender};
+use stayfast_frame::{Frame, Writer};
+use stayfast_store::{Hole, Item as Record, Origin};
+use stayfast_units::{RecordNumber, StreamId, Time};
+
+/// Bytes of OPEN and ORIGIN beside the stream's name, at most.
+const OPEN_OVERHEAD: usize = 48;
+
+impl Sender {
+    /// Something to send for which credit is there?
+    pub(crate) fn has_more(&self) -> bool {
+        !self.resend.is_empty() || self.round.iter().any(|id| self.may_send(*id))
+    }
+
+    fn may_send(&self, id: StreamId) -> bool {
+        let stream = &self.streams[id.0 as usize];
+        if stream.halted || stream.refused_until.is_some() || stream.find(stream.at.number).is_none() {
+            return false;
+        }
+        stream.at.offset > 0 || self.may_begin(id, stream.len_of(stream.at.number))
+    }
+
+    /// Is the whole length of a record covered by credit? Without a CREDIT yet: 64 KiB, or one record.
+    fn may_begin(&self, id: StreamId, len: u64) -> bool {
+        if self.waiting.is_some_and(|waiting| waiting != id) {
+            return false;
+        }
+        let stream = &self.streams[id.0 as usize];
+        if stream.at.number.0 >= stream.stored.0 + MAX_AHEAD {
+            return false;
+        }
+        match self.credit {
+            None => self.used == 0 || self.used + len <= FIRST_CREDIT,
+            Some(link) => {
+                let own = stream.credit.map_or(FIRST_CREDIT.max(len), |(_, bytes)| bytes);
+                self.used + len <= link && (stream.begun + len <= own)
+            }
+        }
+    }
+
+    /// Fills a packet: what was lost first, then the streams in turn.
+    pub(crate) fn fill(&mut self, w: &mut Writer<'_>, carried: &mut Carried) {
+        if !self.fill_resend(w, carried) {
+            return;
+        }
+        for _ in 0..self.round.len() {
+            let Some(id) = self.round.pop_front() else { return };
+            let full = self.fill_new(id, w, carried);
+            if self.may_send(id) || self.is_blocked(id) {
+                self.round.push_back(id);
+            } else {
+                self.stream(id).in_round = false;
+            }
+            if full {
+                return;
+            }
+        }
+    }
+
+    /// Has records in memory and lacks nothing but credit.
+    fn is_blocked(&self, id: StreamId) -> bool {
+        let stream = &self.streams[id.0 as usize];
+        !stream.halted && stream.refused_until.is_none() && stream.find(stream.at.number).is_some()
+    }
+
+    /// Sends again what was lost. False if the packet is full.
+    fn fill_resend(&mut self, w: &mut Writer<'_>, carried: &mut Carried) -> bool {
+        while let Some(Resend { packet, item }) = self.resend.pop_front() {
+            let rest = match item {
+                Item::Records { stream, first, count } => {
+                    let end = first.plus(count.into());
+                    let first = first.max(self.streams[stream.0 as usize].stored);
+                    self.resend_records(packet, stream, first, end, w, carried)
+                }
+                Item::Part { stream, number, offset, len } => {
+                    let from = Position { number, offset };
+                    self.resend_part(stream, from, len, w, carried)
+                }
+                _ => None,
+            };
+            if let Some(item) = rest {
+                self.resend.push_front(Resend { packet, item });
+                return false;
+            }
+        }
+        true
+    }
+
+    fn resend_records(
+        &mut self,
+        packet: u64,
+        stream: StreamId,
+        first: RecordNumber,
+        end: RecordNumber,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) -> Option<Item> {
+        if first >= end {
+            return None;
+        }
+        let item = |from: RecordNumber| Item::Records { stream, first: from, count: (end.0 - from.0) as u16 };
+        let (origin, span) = self.streams[stream.0 as usize].span(first)?;
+        let Some(alias) = self.open(stream, origin, w, carried) else { return Some(item(first)) };
+        let (from, bytes) = self.write_whole(stream, alias, first, end.min(span), w, carried);
+        self.bytes_resent += bytes;
+        if from > first {
+            return (from < end).then(|| item(from));
+        }
+        // Not even one fits whole: cut it here, the rest goes next.
+        let len = self.streams[stream.0 as usize].len_of(first) as u32;
+        let sent = self.write_part(stream, alias, Position { number: first, offset: 0 }, len, w, carried)?;
+        self.bytes_resent += u64::from(sent);
+        if sent == 0 {
+            return Some(item(first));
+        }
+        if first.next() < end {
+            self.resend.push_front(Resend { packet, item: item(first.next()) });
+        }
+        Some(Item::Part { stream, number: first, offset: sent, len: len - sent })
+    }
+
+    fn resend_part(
+        &mut self,
+        stream: StreamId,
+        from: Position,
+        len: u32,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) -> Option<Item> {
+        let out = &self.streams[stream.0 as usize];
+        if from.number < out.stored {
+            return None;
+        }
+        let (origin, _) = out.find(from.number)?;
+        let whole = Item::Part { stream, number: from.number, offset: from.offset, len };
+        let Some(alias) = self.open(stream, origin, w, carried) else { return Some(whole) };
+        let sent = self.write_part(stream, alias, from, from.offset + len, w, carried)?;
+        self.bytes_resent += u64::from(sent);
+        (sent < len).then_some(Item::Part { stream, number: from.number, offset: from.offset + sent, len: len - sent })
+    }
+
+    /// Sends new bytes of one stream. True if the packet is full.
+    fn fill_new(&mut self, id: StreamId, w: &mut Writer<'_>, carried: &mut Carried) -> bool {
+        while self.may_send(id) {
+            let at = self.stream(id).at;
+            let Some((origin, end)) = self.streams[id.0 as usize].span(at.number) else { return false };
+            let Some(alias) = self.open(id, origin, w, carried) else { return true };
+            if at.offset == 0 {
+                let (next, bytes) = self.write_new_whole(id, alias, at.number, end, w, carried);
+                self.bytes_sent += bytes;
+                if next > at.number {
+                    continue;
+                }
+            }
+            let len = self.streams[id.0 as usize].len_of(at.number) as u32;
+            match self.write_part(id, alias, at, len, w, carried) {
+                None | Some(0) => return true,
+                Some(sent) => self.advance(id, at, sent, len),
+            }
+        }
+        if self.is_blocked(id) && self.waiting.is_none() {
+            self.waiting = self.link_blocks(id).then_some(id);
+        }
+        !carried.has_room(2)
+    }
+
+    /// It is the link's credit, not the stream's own, that holds this stream back.
+    fn link_blocks(&self, id: StreamId) -> bool {
+        let stream = &self.streams[id.0 as usize];
+        let len = stream.len_of(stream.at.number);
+        self.credit.is_some_and(|link| self.used + len > link)
+    }
+
+    fn advance(&mut self, id: StreamId, at: Position, sent: u32, len: u32) {
+        if at.offset == 0 {
+            self.begin(id, len.into());
+        }
+        let offset = at.offset + sent;
+        let stream = self.stream(id);
+        stream.at = match offset < len {
+            true => Position { number: at.number, offset },
+            false => Position { number: at.number.next(), offset: 0 },
+        };
+        self.bytes_sent += u64::from(sent);
+    }
+
+    fn begin(&mut self, id: StreamId, len: u64) {
+        self.stream(id).begun += len;
+        self.used += len;
+        if self.waiting == Some(id) {
+            self.waiting = None;
+        }
+    }
+
+    /// Whole new records, as many as fit and credit covers. Returns the first not written and the bytes.
+    fn write_new_whole(
+        &mut self,
+        id: StreamId,
+        alias: AliasNumber,
+        first: RecordNumber,
+        end: RecordNumber,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) -> (RecordNumber, u64) {
+        // How far credit reaches is known before the frame is begun.
+        let mut covered = first;
+        let (used, begun) = (self.used, self.streams[id.0 as usize].begun);
+        let room = w.remaining() as u64;
+        let mut ahead = 0;
+        while covered < end && ahead <= room {
+            let len = self.streams[id.0 as usize].len_of(covered);
+            if !self.may_begin(id, len) {
+                break;
+            }
+            self.begin(id, len);
+            ahead += len;
+            covered = covered.next();
+        }
+        (self.used, self.streams[id.0 as usize].begun) = (used, begun);
+        let (next, bytes) = self.write_whole(id, alias, first, covered, w, carried);
+        self.begin(id, bytes);
+        if next > first {
+            self.stream(id).at = Position { number: next, offset: 0 };
+        }
+        (next, bytes)
+    }
+
+    /// Whole records from `first` to below `end`, as many as fit. Returns the first not written and the bytes.
+    fn write_whole(
+        &self,
+        id: StreamId,
+        alias: AliasNumber,
+        first: RecordNumber,
+        end: RecordNumber,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) -> (RecordNumber, u64) {
+        let stream = &self.streams[id.0 as usize];
+        let Some((_, mut run)) = stream.find(first).filter(|_| carried.has_room(1) && first < end) else {
+            return (first, 0);
+        };
+        if let Some(Record::Hole(_, hole)) = run.get(first) {
+            return match w.put(&hole_frame(alias, first, hole)) {
+                Ok(()) => {
+                    carried.push(Item::Records { stream: id, first, count: 1 });
+                    (first.next(), 0)
+                }
+                Err(_) => (first, 0),
+            };
+        }
+        let Ok(mut records) = w.records(alias, first) else { return (first, 0) };
+        let (mut n, mut bytes) = (first, 0);
+        while n < end {
+            if n >= run.end() {
+                let Some((_, next)) = stream.find(n) else { break };
+                run = next;
+            }
+            let Some(Record::Record(_, body)) = run.get(n) else { break };
+            if records.push(body).is_err() {
+                break;
+            }
+            bytes += body.len() as u64;
+            n = n.next();
+        }
+        records.finish();
+        if n > first {
+            carried.push(Item::Records { stream: id, first, count: (n.0 - first.0) as u16 });
+        }
+        (n, bytes)
+    }
+
+    /// Bytes of one record from `from` up to offset `end`, as many as fit: none if the packet is full.
+    fn write_part(
+        &self,
+        id: StreamId,
+        alias: AliasNumber,
+        from: Position,
+        end: u32,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) -> Option<u32> {
+        let (_, run) = self.streams[id.0 as usize].find(from.number)?;
+        let body = run.body(from.number);
+        if !carried.has_room(1) || from.offset >= end {
+            return Some(0);
+        }
+        let upto = body.get(..end as usize)?;
+        let sent = w.part(alias, from.number, body.len() as u32, from.offset, upto).unwrap_or(0) as u32;
+        if sent > 0 {
+            carried.push(Item::Part { stream: id, number: from.number, offset: from.offset, len: sent });
+        }
+        Some(sent)
+    }
+
+    /// The alias for records of `origin`, opened in this packet unless the receiver has confirmed it.
+    /// `None` if the packet is full.
+    fn open(&mut self, id: StreamId, origin: Origin, w: &mut Writer<'_>, carried: &mut Carried) -> Option<AliasNumber> {
+        let current = self.streams[id.0 as usize].alias;
+        let known = current.filter(|n| self.aliases.get(n).is_some_and(|alias| alias.origin == origin));
+        let number = match known.filter(|n| n + ALIAS_REACH >= self.next_alias) {
+            Some(number) => number,
+            None => self.new_alias(id, origin),
+        };
+        let alias = self.aliases.get(&number)?;
+        if alias.confirmed || carried.iter().any(|item| item == Item::Open { alias: number }) {
+            return carried.has_room(1).then_some(number);
+        }
+        let name = &self.streams[id.0 as usize].name;
+        if !carried.has_room(2) || w.remaining() < name.len() + OPEN_OVERHEAD {
+            return None;
+        }
+        let Origin { first, lineage, parent } = origin;
+        w.put(&Frame::Open { alias: number, store: self.store, name }).ok()?;
+        w.put(&Frame::Origin { alias: number, first, lineage, parent }).ok()?;
+        carried.push(Item::Open { alias: number });
+        Some(number)
+    }
+
+    fn new_alias(&mut self, id: StreamId, origin: Origin) -> AliasNumber {
+        // Records of an older lineage that go again use the alias they had, if it is still near.
+        let near = self.next_alias.saturating_sub(ALIAS_REACH);
+        let old = self.aliases.range(near..).find(|(_, alias)| alias.stream == id && alias.origin == origin);
+        if let Some((number, _)) = old {
+            return *number;
+        }
+        let number = self.next_alias;
+        self.next_alias += 1;
+        self.aliases.insert(number, Alias { stream: id, origin, confirmed: false });
+        self.stream(id).alias = Some(number);
+        number
+    }
+
+    /// QUERY for every stream with records that are not STORED.
+    pub(crate) fn fill_questions(&mut self, now: Time, w: &mut Writer<'_>, carried: &mut Carried) {
+        if self.ask_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.ask_at = None;
+        for i in 0..self.streams.len() {
+            let id = StreamId(i as u32);
+            let stream = &self.streams[i];
+            if !stream.is_outstanding() {
+                continue;
+            }
+            let Some((origin, _)) = stream.find(stream.stored) else { continue };
+            let trimmed = stream.stored;
+            let Some(alias) = self.open(id, origin, w, carried) else { return };
+            self.nonce = self.nonce.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let nonce = self.nonce >> 2;
+            if w.put(&Frame::Query { nonce, alias, trimmed }).is_err() {
+                return;
+            }
+            self.stream(id).question = Some((nonce, trimmed));
+        }
+    }
+
+    /// The oldest record that is not acknowledged goes again in a probe: the caller names what it was.
+    pub(crate) fn resend_first(&mut self, packet: u64, item: Item) {
+        if matches!(item, Item::Records { .. } | Item::Part { .. }) {
+            self.resend.push_front(Resend { packet, item });
+        }
+    }
+}
+
+fn hole_frame(alias: AliasNumber, first: RecordNumber, hole: Hole) -> Frame<'static> {
+    match hole {
+        Hole::Gap => Frame::Gap { alias, first, count: 1 },
+        Hole::Expired => Frame::Expired { alias, first, count: 1 },
+    }
+}

@@ -1,0 +1,281 @@
+//! Many peers behind one socket.
+
+use crate::config::Config;
+use crate::event::{Deadline, Event, Status};
+use crate::path::Path;
+use crate::peer::Peer;
+use crate::random::Random;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::transmit::Transmit;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use stayfast_frame::{Header, Rejected, Seal};
+use stayfast_store::{Cursor, Level, StoreDone, StoreOp, Tail};
+use stayfast_units::{RecordNumber, StoreId, Time};
+
+/// One peer of a [`Node`], by a number that the node never uses again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u32);
+
+/// What a peer is to us.
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// The name under which our store knows it.
+    pub name: Arc<str>,
+    /// We send it records.
+    pub outbound: Option<Outbound>,
+    /// It may send us records.
+    pub inbound: Option<Inbound>,
+    /// Where it may be reached; none if it will write first.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// The outbox behind a sending link.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// The store's name.
+    pub store: StoreId,
+    /// Its streams, as they stand now.
+    pub tails: Vec<Tail>,
+}
+
+/// The inbox behind a receiving link.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// Patterns of the streams that the peer may send (see [`matches`](crate::matches)).
+    pub allow: Vec<String>,
+    /// The cursors of this peer, as they stand now.
+    pub cursors: Vec<Cursor>,
+    /// What a stored record survives here.
+    pub level: Level,
+}
+
+/// The machines of all peers that share a socket, and the way from a datagram to its peer.
+///
+/// It knows no clock and does no I/O: the owner hands in datagrams, outcomes of store operations and the
+/// time, and after each call drains [`poll_transmit`](Node::poll_transmit), [`poll_store`](Node::poll_store) and
+/// [`poll_event`](Node::poll_event), then sleeps until [`next_timeout`](Node::next_timeout). It may lose all its
+/// memory at any instant: what must survive is in the store.
+pub struct Node<S: Seal> {
+    config: Arc<Config>,
+    peers: BTreeMap<PeerId, Peer<S>>,
+    next_peer: u32,
+    tags: BTreeMap<[u8; 8], PeerId>,
+    indices: BTreeMap<u32, PeerId>,
+    deadlines: BTreeSet<(Time, PeerId)>,
+    scheduled: BTreeMap<PeerId, Time>,
+    ready: VecDeque<PeerId>,
+    random: Random,
+    rejected: [u64; Rejected::ALL.len()],
+}
+
+impl<S: Seal> Node<S> {
+    /// A node without peers. `seed` feeds the jitter of questions and wake-ups, nothing secret.
+    pub fn new(config: Config, seed: u64) -> Node<S> {
+        Node {
+            config: Arc::new(config),
+            peers: BTreeMap::new(),
+            next_peer: 0,
+            tags: BTreeMap::new(),
+            indices: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            scheduled: BTreeMap::new(),
+            ready: VecDeque::new(),
+            random: Random::new(seed),
+            rejected: [0; Rejected::ALL.len()],
+        }
+    }
+
+    /// Adds a peer. Nothing is dialled: the first packet leaves with the first record.
+    pub fn add_peer(&mut self, now: Time, seal: S, role: Role) -> PeerId {
+        let id = PeerId(self.next_peer);
+        self.next_peer += 1;
+        let config = self.config.clone();
+        let nonce = self.random.next();
+        let sender = role.outbound.map(|out| Sender::new(&config, out.store, out.tails, nonce));
+        let receiver = role
+            .inbound
+            .map(|inbound| Receiver::new(&config, role.name, inbound.allow, inbound.cursors, inbound.level));
+        let random = Random::new(self.random.next());
+        self.tags.insert(seal.tag(), id);
+        let peer = Peer::new(config, now, seal, sender, receiver, Path::new(role.addresses), random);
+        self.peers.insert(id, peer);
+        self.touch(now, id);
+        id
+    }
+
+    /// Forgets a peer: its packets are unknown from now on. What it was to us stays in the store.
+    pub fn remove_peer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.remove(&id) else { return };
+        self.tags.remove(&peer.seal.tag());
+        self.indices.retain(|_, owner| *owner != id);
+        if let Some(at) = self.scheduled.remove(&id) {
+            self.deadlines.remove(&(at, id));
+        }
+        self.ready.retain(|ready| *ready != id);
+    }
+
+    /// All peers.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
+        self.peers.keys().copied()
+    }
+
+    /// Takes one datagram. `ecn` is the two ECN bits of its IP header. Whatever is wrong with it is counted by
+    /// [`rejected`](Node::rejected) and answered by silence.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+        if let Err(reason) = self.dispatch(now, from, ecn, datagram) {
+            self.rejected[reason as usize] += 1;
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> Result<(), Rejected> {
+        let id = match Header::parse(datagram)? {
+            Header::Init { tag, .. } => *self.tags.get(&tag).ok_or(Rejected::Tag)?,
+            Header::Reply { index, .. } | Header::Data { index } => *self.indices.get(&index).ok_or(Rejected::Index)?,
+        };
+        let peer = self.peers.get_mut(&id).ok_or(Rejected::Index)?;
+        let result = peer.handle_datagram(now, from, ecn, datagram);
+        if !matches!(result, Ok(false)) {
+            self.index(id);
+        }
+        self.touch(now, id);
+        result.map(|_| ())
+    }
+
+    /// Brings the map of receiver indices up to date for one peer.
+    fn index(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        self.indices.retain(|_, owner| *owner != id);
+        self.indices.extend(peer.seal.indices().map(|index| (index, id)));
+    }
+
+    /// Acts on every deadline that has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.deadlines.remove(&(at, id));
+            self.scheduled.remove(&id);
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.handle_timeout(now);
+                self.mark_ready(id);
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Node::handle_timeout) must be called, and why. `None`: not before something happens.
+    /// True only after [`poll_transmit`](Node::poll_transmit) has returned `None`.
+    pub fn next_timeout(&self, now: Time) -> Option<(Time, Deadline)> {
+        let (at, id) = self.deadlines.first()?;
+        let name = self.peers.get(id)?.next_timeout(now).map_or(Deadline::Probe, |(_, name)| name);
+        Some((*at, name))
+    }
+
+    /// Writes datagrams for one destination into `buf`, equal segments one behind the other, at most
+    /// `max_segments` and at most as many as `buf` has room for. `None`: nothing to send now.
+    pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8], max_segments: usize) -> Option<Transmit> {
+        while let Some(id) = self.ready.pop_front() {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            let first_init = peer.seal.indices().next().is_none();
+            if let Some(transmit) = peer.poll_transmit(now, id, buf, max_segments) {
+                if first_init {
+                    self.index(id);
+                }
+                self.ready.push_back(id);
+                return Some(transmit);
+            }
+            self.schedule(now, id);
+        }
+        None
+    }
+
+    /// The driver could not send `transmit`: its packets never left. What they carried goes again, and nothing is
+    /// charged to congestion.
+    pub fn send_failed(&mut self, now: Time, transmit: &Transmit) {
+        if let Some(peer) = self.peers.get_mut(&transmit.peer) {
+            peer.unsent(transmit.first, transmit.last);
+            self.touch(now, transmit.peer);
+        }
+    }
+
+    /// The next operation for the store of a peer's link, if any is due.
+    pub fn poll_store(&mut self) -> Option<(PeerId, StoreOp)> {
+        self.peers.iter_mut().find_map(|(id, peer)| Some((*id, peer.poll_store()?)))
+    }
+
+    /// Takes the outcome of a store operation.
+    pub fn handle_store(&mut self, now: Time, id: PeerId, done: StoreDone) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.handle_store(now, done);
+            self.touch(now, id);
+        }
+    }
+
+    /// The next thing that the owner may want to know.
+    pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
+        self.peers.iter_mut().find_map(|(id, peer)| Some((*id, peer.events.pop_front()?)))
+    }
+
+    /// Records of `stream` below `next` are durable in the outbox of this link.
+    pub fn appended(&mut self, now: Time, id: PeerId, stream: &Arc<str>, next: RecordNumber) {
+        if let Some(sender) = self.peers.get_mut(&id).and_then(|peer| peer.sender.as_mut()) {
+            sender.appended(stream, next);
+            self.touch(now, id);
+        }
+    }
+
+    /// Where the peer may be reached, looked up anew.
+    pub fn set_addresses(&mut self, now: Time, id: PeerId, addresses: Vec<SocketAddr>) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.path.configure(addresses);
+            self.touch(now, id);
+        }
+    }
+
+    /// This run has just begun: tells the peer so, with at most three packets, lest it wait out a back-off.
+    pub fn wake(&mut self, now: Time, id: PeerId) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.wake(now);
+            self.touch(now, id);
+        }
+    }
+
+    /// How a peer is doing.
+    pub fn status(&self, id: PeerId) -> Option<Status> {
+        self.peers.get(&id).map(Peer::status)
+    }
+
+    /// Datagrams dropped, by reason.
+    pub fn rejected(&self) -> impl Iterator<Item = (Rejected, u64)> + '_ {
+        Rejected::ALL.into_iter().map(|reason| (reason, self.rejected[reason as usize]))
+    }
+
+    fn touch(&mut self, now: Time, id: PeerId) {
+        self.schedule(now, id);
+        self.mark_ready(id);
+    }
+
+    fn mark_ready(&mut self, id: PeerId) {
+        if !self.ready.contains(&id) {
+            self.ready.push_back(id);
+        }
+    }
+
+    fn schedule(&mut self, now: Time, id: PeerId) {
+        let at = self.peers.get(&id).and_then(|peer| peer.next_timeout(now)).map(|(at, _)| at);
+        let old = self.scheduled.get(&id).copied();
+        if at == old {
+            return;
+        }
+        if let Some(old) = old {
+            self.deadlines.remove(&(old, id));
+            self.scheduled.remove(&id);
+        }
+        if let Some(at) = at {
+            self.deadlines.insert((at, id));
+            self.scheduled.insert(id, at);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One outgoing stream: what of the outbox is in memory, how far it has been sent, what is STORED.
+
+use crate::carried::AliasNumber;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use stayfast_store::{Loaded, Origin, Run};
+use stayfast_units::{Lineage, RecordNumber, Time};
+
+/// A STORED that names a record we do not have in memory: its lineage is checked once it is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub next: RecordNumber,
+    pub lineage: Lineage,
+}
+
+/// The next body byte to be sent for the first time to the receiver's current run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub number: RecordNumber,
+    pub offset: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub name: Arc<str>,
+    /// Below this number everything is STORED and was let go.
+    pub stored: RecordNumber,
+    /// Below this number everything is in the memory of the receiver's current run.
+    pub heard: RecordNumber,
+    /// The first number not given to a record yet.
+    pub next: RecordNumber,
+    pub at: Position,
+    /// Body bytes of the records begun and not STORED: what credit counts.
+    pub begun: u64,
+    /// The receiver's window for this stream beyond STORED, and the number at which it was decided.
+    pub credit: Option<(RecordNumber, u64)>,
+    /// The newest alias of this stream.
+    pub alias: Option<AliasNumber>,
+    /// A person must decide before anything goes on.
+    pub halted: bool,
+    /// The receiver did not take the stream: not before then again.
+    pub refused_until: Option<Time>,
+    /// The open question: its nonce and what was STORED when it was asked.
+    pub question: Option<(u64, RecordNumber)>,
+    pub claim: Option<Claim>,
+    /// The read that is under way: from which record.
+    pub reading: Option<RecordNumber>,
+    /// In the sender's round of streams that may have something to send.
+    pub in_round: bool,
+    /// A trim is waiting to be handed to the store.
+    pub trim_queued: bool,
+    loaded: VecDeque<Loaded>,
+    loaded_end: RecordNumber,
+}
+
+impl Outgoing {
+    pub(crate) fn new(name: Arc<str>, trimmed: RecordNumber, next: RecordNumber) -> Outgoing {
+        Outgoing {
+            name,
+            stored: trimmed,
+            heard: trimmed,
+            next,
+            at: Position { number: trimmed, offset: 0 },
+            begun: 0,
+            credit: None,
+            alias: None,
+            halted: false,
+            refused_until: None,
+            question: None,
+            claim: None,
+            reading: None,
+            in_round: false,
+            trim_queued: false,
+            loaded: VecDeque::new(),
+            loaded_end: trimmed,
+        }
+    }
+
+    /// Everything sent so far counts as not sent: another run of the receiver has nothing of it in memory.
+    pub(crate) fn unsend(&mut self) {
+        self.at = Position { number: self.stored, offset: 0 };
+        self.heard = self.stored;
+        self.begun = 0;
+    }
+
+    /// Something was sent that is not STORED.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        !self.halted && self.at > Position { number: self.stored, offset: 0 }
+    }
+
+    /// The origin and the run that hold record `n`, if they are in memory.
+    pub(crate) fn find(&self, n: RecordNumber) -> Option<(Origin, &Run)> {
+        let i = self.loaded.partition_point(|l| l.run.end() <= n);
+        let loaded = self.loaded.get(i)?;
+        (n >= loaded.run.first).then_some((loaded.origin, &loaded.run))
+    }
+
+    /// The origin of record `n`, and how far in memory its lineage goes on without a break.
+    pub(crate) fn span(&self, n: RecordNumber) -> Option<(Origin, RecordNumber)> {
+        let i = self.loaded.partition_point(|l| l.run.end() <= n);
+        let origin = self.loaded.get(i).filter(|l| n >= l.run.first)?.origin;
+        let end = self.loaded.iter().skip(i).take_while(|l| l.origin == origin).last()?.run.end();
+        Some((origin, end))
+    }
+
+    /// Body length of record `n`; a hole has none.
+    pub(crate) fn len_of(&self, n: RecordNumber) -> u64 {
+        self.find(n).map_or(0, |(_, run)| run.body(n).len() as u64)
+    }
+
+    /// Where the next read of the outbox starts and how many body bytes it may bring, if one is due.
+    pub(crate) fn wanted(&self, read_ahead: usize) -> Option<(RecordNumber, usize)> {
+        if self.reading.is_some() || self.halted {
+            return None;
+        }
+        if let Some(claim) = self.claim {
+            return Some((RecordNumber(claim.next.0 - 1), 1));
+        }
+        if self.loaded_end >= self.next {
+            return None;
+        }
+        let ahead = self.unsent_bytes();
+        (ahead <= read_ahead / 2).then_some((self.loaded_end, read_ahead))
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.loaded.iter().rev().take_while(|l| l.run.end() > self.at.number).map(|l| l.run.byte_len()).sum()
+    }
+
+    /// Takes what a read from `from` brought. Anything that does not continue what is in memory is ignored.
+    pub(crate) fn load(&mut self, from: RecordNumber, read: alloc::vec::Vec<Loaded>) {
+        if from != self.loaded_end {
+            return;
+        }
+        for loaded in read {
+            if loaded.run.first != self.loaded_end || loaded.run.is_empty() {
+                return;
+            }
+            self.loaded_end = loaded.run.end();
+            self.next = self.next.max(self.loaded_end);
+            self.loaded.push_back(loaded);
+        }
+    }
+
+    /// Records below `next` are STORED: forgets them. Returns the credit that this frees.
+    pub(crate) fn release(&mut self, next: RecordNumber) -> u64 {
+        let begun_end = if self.at.offset > 0 { self.at.number.next() } else { self.at.number };
+        let mut freed = 0;
+        let mut n = self.stored;
+        while n < next.min(begun_end) {
+            freed += self.len_of(n);
+            n = n.next();
+        }
+        self.begun -= freed;
+        self.stored = next;
+        self.heard = self.heard.max(next);
+        self.at = self.at.max(Position { number: next, offset: 0 });
+        if next > self.loaded_end {
+            self.loaded.clear();
+            self.loaded_end = next;
+        }
+        while self.loaded.front().is_some_and(|l| l.run.end() <= next) {
+            self.loaded.pop_front();
+        }
+        freed
+    }
+}

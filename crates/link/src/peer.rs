@@ -1,0 +1,501 @@
+//! The machine of one peer: sessions, path, ledger, controller, pacer, and the two halves of the link.
+
+use crate::carried::{Carried, Item};
+use crate::config::Config;
+use crate::event::{Deadline, Event, Status};
+use crate::path::Path;
+use crate::random::Random;
+use crate::receiver::{Body, Receiver, Taken};
+use crate::runs::{RemoteRun, Runs};
+use crate::sender::Sender;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::net::SocketAddr;
+use core::time::Duration;
+use stayfast_congestion::{Acked, Controller, Cubic, Signal};
+use stayfast_frame::{Ack, Frame, Opened, Rejected, Seal, decode};
+use stayfast_pacer::Pacer;
+use stayfast_recovery::{EpisodeChange, Ledger, Outcome, Report, Sent, Timeout};
+use stayfast_store::{Hole, Level, Origin, StoreDone, StoreOp};
+use stayfast_units::{RecordNumber, RunId, Time};
+
+/// INITs of a restarted receiver, at most.
+const WAKES: u32 = 3;
+/// Pause between them before jitter; each next one is twice as long.
+const WAKE_PAUSE: Duration = Duration::from_millis(100);
+/// Probes in a row after which the peer's name is looked up again, and INITs go round its addresses.
+const LOST_TOUCH: u32 = 3;
+
+pub(crate) struct Peer<S> {
+    pub(crate) config: Arc<Config>,
+    pub(crate) seal: S,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) runs: Runs,
+    pub(crate) path: Path,
+    pub(crate) ledger: Ledger<Carried>,
+    pub(crate) congestion: Cubic,
+    pub(crate) pacer: Pacer,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) probes: Probes,
+    pub(crate) wake: Option<(u32, Time)>,
+    /// The last time there was something to send, the window or the pacer was what held it back.
+    pub(crate) app_limited: bool,
+    pub(crate) packets_sent: u64,
+    again: VecDeque<StoreOp>,
+    random: Random,
+    last_heard: Option<Time>,
+    packets_received: u64,
+}
+
+/// Probes to send, whatever the window says (RFC 9002, 6.2.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Probes {
+    pub bound: u32,
+    pub init: u32,
+}
+
+impl<S: Seal> Peer<S> {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        now: Time,
+        seal: S,
+        sender: Option<Sender>,
+        receiver: Option<Receiver>,
+        path: Path,
+        random: Random,
+    ) -> Peer<S> {
+        let ledger = stayfast_recovery::Config {
+            capacity: config.ledger,
+            max_ack_delay: config.ack_delay,
+            ..stayfast_recovery::Config::default()
+        };
+        Peer {
+            seal,
+            sender,
+            receiver,
+            runs: Runs::default(),
+            path,
+            ledger: Ledger::new(ledger),
+            congestion: Cubic::new(config.datagram, now),
+            pacer: Pacer::new(),
+            events: VecDeque::new(),
+            probes: Probes::default(),
+            wake: None,
+            app_limited: true,
+            packets_sent: 0,
+            again: VecDeque::new(),
+            random,
+            last_heard: None,
+            packets_received: 0,
+            config,
+        }
+    }
+
+    /// Says at most three times that this run is here, so that the peer need not wait out a back-off.
+    pub(crate) fn wake(&mut self, now: Time) {
+        self.wake = Some((WAKES, now));
+    }
+
+    pub(crate) fn wake_sent(&mut self, now: Time) {
+        let jitter = self.random.below(WAKE_PAUSE.as_nanos() as u64 / 4);
+        self.wake = self.wake.and_then(|(left, _)| {
+            let pause = WAKE_PAUSE * (1 << (WAKES - left)) + Duration::from_nanos(jitter);
+            (left > 1).then_some((left - 1, now + pause))
+        });
+    }
+
+    // --- packets that come in ---
+
+    /// Takes a datagram. True if the receiver indices have changed.
+    pub(crate) fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: u8,
+        datagram: &mut [u8],
+    ) -> Result<bool, Rejected> {
+        let len = datagram.len();
+        let opened = self.seal.open(now, datagram)?;
+        self.last_heard = Some(now);
+        self.packets_received += 1;
+        self.runs.heard(now, &opened, from, len);
+        if opened.bound {
+            self.bound_packet(now, &opened, from);
+        }
+        let payload = datagram.get(opened.payload.clone()).ok_or(Rejected::Malformed)?;
+        let (mut taken, mut eliciting, mut immediate) = (Taken::Yes, false, false);
+        for frame in decode(payload) {
+            let frame = frame?;
+            if !opened.bound && !frame.allowed_unbound() {
+                return Err(Rejected::Malformed);
+            }
+            eliciting |= frame.is_ack_eliciting();
+            immediate |= frame == Frame::ImmediateAck;
+            if self.handle_frame(now, &opened, frame)? == Taken::No {
+                taken = Taken::No;
+            }
+        }
+        // Bytes that could not be kept must not be acknowledged: an ACK is a promise.
+        if taken == Taken::Yes
+            && let Some(run) = self.runs.get(opened.run)
+        {
+            run.acks.received(now, opened.number, ecn);
+            if eliciting {
+                run.acks.elicited(now, self.config.ack_delay, immediate);
+            }
+        }
+        self.arm(now);
+        Ok(opened.indices_changed)
+    }
+
+    fn bound_packet(&mut self, now: Time, opened: &Opened, from: SocketAddr) {
+        self.wake = None;
+        self.path.answered();
+        if opened.newly_current && self.runs.current() != Some(opened.run) {
+            self.path.run_changed();
+            if self.runs.become_current(opened.run).is_some() {
+                self.run_changed(now);
+            }
+        }
+        if self.runs.current() == Some(opened.run) && self.path.heard(from, opened.number) {
+            self.events.push_back(Event::Address(from));
+        }
+    }
+
+    /// Another run of the peer answers: the old one's memory is gone, and with it what it had acknowledged.
+    fn run_changed(&mut self, now: Time) {
+        let Peer { ledger, runs, receiver, .. } = self;
+        ledger.abandon(&mut |sent| lost_news(runs, receiver.as_mut(), sent));
+        if let Some(sender) = &mut self.sender {
+            sender.unsend_all();
+        }
+        self.probes = Probes::default();
+        self.events.push_back(Event::RunChanged);
+        self.arm(now);
+    }
+
+    fn handle_frame(&mut self, now: Time, opened: &Opened, frame: Frame<'_>) -> Result<Taken, Rejected> {
+        match frame {
+            Frame::Ack(ack) => self.handle_ack(now, opened, &ack)?,
+            Frame::Records(_)
+            | Frame::Part(_)
+            | Frame::Open { .. }
+            | Frame::Origin { .. }
+            | Frame::Gap { .. }
+            | Frame::Expired { .. }
+            | Frame::Query { .. }
+            | Frame::Blocked { .. } => return Ok(self.receive(opened.run, frame)),
+            Frame::Heard { .. }
+            | Frame::Stored(_)
+            | Frame::Answer { .. }
+            | Frame::Credit { .. }
+            | Frame::Refused { .. }
+            | Frame::Fenced { .. } => self.told(now, opened, frame),
+            _ => {}
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// Frames of the peer's sender.
+    fn receive(&mut self, run: RunId, frame: Frame<'_>) -> Taken {
+        let Some(receiver) = &mut self.receiver else { return Taken::No };
+        let Some(RemoteRun { view, .. }) = self.runs.get(run) else { return Taken::No };
+        match frame {
+            Frame::Records(records) => {
+                receiver.on_bodies(view, records.alias, records.iter().map(|(n, body)| (n, Body::Record(body))))
+            }
+            Frame::Part(p) => {
+                let body = Body::Part { total: p.total, offset: p.offset, bytes: p.bytes };
+                receiver.on_body(view, p.alias, p.number, body)
+            }
+            Frame::Gap { alias, first, count } => receiver.on_bodies(view, alias, holes(first, count, Hole::Gap)),
+            Frame::Expired { alias, first, count } => {
+                receiver.on_bodies(view, alias, holes(first, count, Hole::Expired))
+            }
+            Frame::Open { alias, store, name } => receiver.on_open(view, alias, store, name),
+            Frame::Origin { alias, first, lineage, parent } => {
+                receiver.on_origin(view, alias, Origin { first, lineage, parent })
+            }
+            Frame::Query { nonce, alias, .. } => receiver.on_query(view, run, nonce, alias),
+            Frame::Blocked { alias, .. } => {
+                receiver.on_blocked(view, alias);
+                Taken::Yes
+            }
+            _ => Taken::Yes,
+        }
+    }
+
+    /// Frames of the peer's receiver.
+    fn told(&mut self, now: Time, opened: &Opened, frame: Frame<'_>) {
+        // A run that is not current speaks of a memory that is gone; only what it stored still counts.
+        let current = self.runs.current() == Some(opened.run);
+        let Some(sender) = &mut self.sender else { return };
+        let events = &mut self.events;
+        match frame {
+            Frame::Stored(stored) => {
+                let level = Level::try_from(stored.level).unwrap_or(Level::Memory);
+                sender.on_stored(&stored, level, events);
+            }
+            Frame::Answer { nonce, alias, next, lineage } => sender.on_answer(nonce, alias, next, lineage, events),
+            Frame::Fenced { alias, number, theirs, yours } => sender.on_fenced(alias, number, theirs, yours, events),
+            Frame::Heard { alias, next } if current => sender.on_heard(alias, next, events),
+            Frame::Credit { link, alias, from, bytes } if current => sender.on_credit(link, alias, from, bytes),
+            Frame::Refused { alias, number, reason } if current => {
+                sender.on_refused(now, alias, number, reason, events);
+            }
+            _ => {}
+        }
+    }
+
+    // --- the fate of packets that went out ---
+
+    fn handle_ack(&mut self, now: Time, opened: &Opened, ack: &Ack<'_>) -> Result<(), Rejected> {
+        if self.runs.current() != Some(opened.run) {
+            return Ok(());
+        }
+        let Peer { ledger, sender, receiver, runs, .. } = self;
+        let ranges = ack.ranges().map(|range| (range.first, range.last));
+        let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
+        let report = ledger.acknowledge(now, ack.largest, ack.delay, ranges, &mut sink);
+        let report = report.map_err(|_| Rejected::Malformed)?;
+        if report.newest_sent.is_some() {
+            self.probes = Probes::default();
+        }
+        self.control(now, &report);
+        Ok(())
+    }
+
+    /// Tells the controller what an acknowledgement or a timeout has shown.
+    fn control(&mut self, now: Time, report: &Report) {
+        for change in report.episode {
+            match change {
+                EpisodeChange::None => {}
+                EpisodeChange::Began => self.congestion.on_episode_began(),
+                EpisodeChange::Spurious => self.congestion.on_spurious(now),
+                EpisodeChange::Real => self.congestion.on_real(),
+            }
+        }
+        if let Some(sent) = report.largest_lost_sent {
+            self.congestion.on_congestion(now, sent, Signal::Loss);
+        }
+        if report.persistent {
+            self.congestion.on_persistent(now);
+        }
+        let Some(newest_sent) = report.newest_sent else { return };
+        let rtt = self.ledger.rtt();
+        self.congestion.on_acked(&Acked {
+            now,
+            bytes: report.acked_bytes,
+            newest_sent,
+            latest_rtt: rtt.latest(),
+            smoothed_rtt: rtt.smoothed(),
+            min_rtt: rtt.min(),
+            in_flight: report.in_flight_before,
+            limited: self.app_limited,
+            rate: report.rate.map(|sample| sample.rate()),
+        });
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        let Peer { ledger, sender, receiver, runs, .. } = self;
+        let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
+        let (timeout, report) = ledger.timeout(now, &mut sink);
+        self.control(now, &report);
+        if let Timeout::Probe { in_a_row } = timeout {
+            self.probe(in_a_row);
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.handle_retry(now);
+        }
+        self.arm(now);
+    }
+
+    /// The first probe goes the way of all packets; from the second on an INIT goes too, in case the peer was
+    /// restarted; from the third on other addresses are tried.
+    fn probe(&mut self, in_a_row: u32) {
+        let bound = self.seal.current().is_some();
+        self.probes = Probes { bound: u32::from(bound), init: u32::from(!bound || in_a_row >= 2) };
+        if in_a_row >= LOST_TOUCH {
+            self.path.next_turn();
+            self.events.push_back(Event::Resolve);
+        } else if !bound {
+            self.path.next_turn();
+        }
+        let Some(sender) = &mut self.sender else { return };
+        // New data first; without any, what the oldest packet carried.
+        if !sender.has_more()
+            && let Some(oldest) = self.ledger.outstanding().next()
+        {
+            for item in oldest.carried.iter() {
+                sender.resend_first(oldest.number.0, item);
+            }
+        }
+    }
+
+    /// The packets `first..=last` never left this machine.
+    pub(crate) fn unsent(&mut self, first: u64, last: u64) {
+        let Peer { ledger, sender, receiver, runs, .. } = self;
+        let numbers = first..=last;
+        for sent in ledger.outstanding().filter(|sent| numbers.contains(&sent.number.0)) {
+            settle(Outcome::Lost, sent, sender, receiver, runs);
+        }
+        for number in numbers {
+            ledger.unsent(stayfast_units::PacketNumber(number));
+        }
+    }
+
+    // --- deadlines ---
+
+    pub(crate) fn arm(&mut self, now: Time) {
+        let pto = self.ledger.pto();
+        let jitter = self.random.next();
+        if let Some(sender) = &mut self.sender {
+            sender.arm(now, pto, jitter);
+        }
+    }
+
+    pub(crate) fn next_timeout(&self, now: Time) -> Option<(Time, Deadline)> {
+        let ledger = self.ledger.next_timeout().map(|(at, deadline)| {
+            let name = match deadline {
+                stayfast_recovery::Deadline::Loss => Deadline::Loss,
+                stayfast_recovery::Deadline::Probe => Deadline::Probe,
+                stayfast_recovery::Deadline::Gone => Deadline::Gone,
+            };
+            (at, name)
+        });
+        let mut next = ledger;
+        let mut sooner = |at: Option<Time>, name| {
+            if let Some(at) = at
+                && next.is_none_or(|(next, _)| at < next)
+            {
+                next = Some((at, name));
+            }
+        };
+        for run in self.runs.iter().filter(|run| self.may_answer(run)) {
+            sooner(run.acks.due(), Deadline::Ack);
+            let news = self.receiver.as_ref().and_then(|receiver| receiver.news_at(&run.view));
+            sooner(news, Deadline::News);
+        }
+        if let Some(sender) = &self.sender {
+            sooner(sender.ask_at(), Deadline::Ask);
+            sooner(sender.retry_at(), Deadline::Retry);
+        }
+        sooner(self.wake.map(|(_, at)| at), Deadline::Wake);
+        if self.wants_to_send(now) && self.window_is_open() {
+            sooner(Some(self.pacer.next_send(now, self.pacing_rate())), Deadline::Pace);
+        }
+        next
+    }
+
+    // --- the store ---
+
+    pub(crate) fn poll_store(&mut self) -> Option<StoreOp> {
+        let again = self.again.pop_front();
+        let sender = || self.sender.as_mut().and_then(Sender::poll_store);
+        let receiver = self.receiver.as_mut();
+        again.or_else(sender).or_else(|| receiver.and_then(Receiver::poll_store))
+    }
+
+    pub(crate) fn handle_store(&mut self, now: Time, done: StoreDone) {
+        match done {
+            StoreDone::Read { stream, from, result } => {
+                if let Some(sender) = &mut self.sender {
+                    sender.read_done(now, &stream, from, result, &mut self.events);
+                }
+            }
+            done => {
+                if let Some(receiver) = &mut self.receiver {
+                    let views = self.runs.views();
+                    receive_done(receiver, done, views, &mut self.again);
+                }
+            }
+        }
+        self.arm(now);
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let stats = self.ledger.stats();
+        let sender = self.sender.as_ref();
+        Status {
+            last_heard: self.last_heard,
+            waiting_since: self.ledger.outstanding().next().map(|sent| sent.time),
+            rtt: self.ledger.rtt().smoothed(),
+            window: self.congestion.window(),
+            in_flight: self.ledger.in_flight(),
+            packets_sent: self.packets_sent,
+            packets_received: self.packets_received,
+            bytes_sent: sender.map_or(0, |sender| sender.bytes_sent),
+            bytes_resent: sender.map_or(0, |sender| sender.bytes_resent),
+            lost: stats.lost,
+            late: stats.late,
+            undos: stats.spurious,
+            address: self.path.current(),
+            streams: sender.into_iter().flat_map(Sender::status).collect(),
+        }
+    }
+}
+
+fn holes(first: RecordNumber, count: u64, hole: Hole) -> impl Iterator<Item = (RecordNumber, Body<'static>)> {
+    (0..count).map(move |i| (first.plus(i), Body::Hole(hole)))
+}
+
+/// What a store operation of the receiver came to.
+fn receive_done<'a>(
+    receiver: &mut Receiver,
+    done: StoreDone,
+    views: impl Iterator<Item = (RunId, &'a mut crate::receiver::RunView)>,
+    again: &mut VecDeque<StoreOp>,
+) {
+    let only = |(_, view)| view;
+    match done {
+        StoreDone::Delivered { key, level, to } => receiver.delivered(&key, level, to, views.map(only)),
+        StoreDone::Conflict { key, at } => receiver.conflict(&key, at, views.map(only)),
+        StoreDone::Returned(delivery) => again.extend(receiver.returned(delivery)),
+        StoreDone::Rejected { key, number } => receiver.rejected(&key, number, views.map(only)),
+        StoreDone::Cursor { nonce, position, .. } => receiver.cursor_read(nonce, position, views),
+        StoreDone::Failed { .. } | StoreDone::Poisoned | StoreDone::Read { .. } => {}
+    }
+}
+
+/// Tells the two halves what became of what a packet carried.
+fn settle(
+    outcome: Outcome,
+    sent: &Sent<Carried>,
+    sender: &mut Option<Sender>,
+    receiver: &mut Option<Receiver>,
+    runs: &mut Runs,
+) {
+    for item in sent.carried.iter() {
+        match (outcome, item) {
+            (Outcome::Acked | Outcome::Late, Item::Ack { run, largest }) => {
+                if let Some(run) = runs.get(run) {
+                    run.acks.confirmed(largest);
+                }
+            }
+            (Outcome::Lost, Item::News { .. }) => lost_news(runs, receiver.as_mut(), sent),
+            (Outcome::Acked | Outcome::Late, item) => {
+                if let Some(sender) = sender {
+                    sender.on_acked(sent.number.0, item);
+                }
+            }
+            (Outcome::Lost, item) => {
+                if let Some(sender) = sender {
+                    sender.on_lost(sent.number.0, item);
+                }
+            }
+            (Outcome::Gone, _) => {}
+        }
+    }
+}
+
+fn lost_news(runs: &mut Runs, receiver: Option<&mut Receiver>, sent: &Sent<Carried>) {
+    let Some(receiver) = receiver else { return };
+    for item in sent.carried.iter() {
+        if let Item::News { run, alias, news } = item
+            && let Some(run) = runs.get(run)
+        {
+            receiver.on_lost(&mut run.view, alias, news);
+        }
+    }
+}

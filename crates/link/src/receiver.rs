@@ -1,0 +1,472 @@
+//! The receiving half of a link: streams of one sender node on their way into the application's store.
+
+use crate::carried::{AliasNumber, Carried, Item, News};
+use crate::config::{Config, MAX_AHEAD, MAX_ALIASES};
+use crate::incoming::{Incoming, Verdict};
+use crate::pattern::matches;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+use stayfast_frame::{Frame, Refusal, Stored, StoredKind, Writer};
+use stayfast_ranges::{Limits, Refused};
+use stayfast_store::{Cursor, CursorKey, Delivery, Hole, Level, Origin, Position, StoreOp};
+use stayfast_units::{Lineage, RecordNumber, RunId, StoreId, Time};
+
+/// Open questions kept per peer; a sender asks again.
+const MAX_QUESTIONS: usize = 64;
+
+/// What a frame with records asks of the receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body<'a> {
+    Record(&'a [u8]),
+    Part { total: u32, offset: u32, bytes: &'a [u8] },
+    Hole(Hole),
+}
+
+/// The packet's bytes are in memory now (or were, or are stored): it may be acknowledged. Or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Taken {
+    Yes,
+    No,
+}
+
+#[derive(Debug)]
+struct AliasIn {
+    /// Index into [`RunView::streams`].
+    stream: usize,
+    origin: Option<Origin>,
+}
+
+/// What one run of the sender was told about one stream.
+#[derive(Debug)]
+struct StreamView {
+    /// Index into [`Receiver::streams`]; `None` if the stream is refused.
+    incoming: Option<usize>,
+    /// The newest alias the run opened for it.
+    alias: AliasNumber,
+    heard: RecordNumber,
+    stored_due: bool,
+    credit_due: bool,
+    fenced: Option<Fence>,
+    refused: Option<(RecordNumber, Refusal)>,
+    fenced_due: bool,
+    refused_due: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fence {
+    number: RecordNumber,
+    theirs: Lineage,
+    yours: Lineage,
+}
+
+/// What the receiver knows of one run of the sender.
+#[derive(Debug, Default)]
+pub(crate) struct RunView {
+    aliases: BTreeMap<AliasNumber, AliasIn>,
+    streams: Vec<StreamView>,
+    answers: VecDeque<(AliasNumber, u64, Position)>,
+    /// No STORED news of its own before then, unless the sender waits for it.
+    quiet_until: Time,
+}
+
+impl RunView {
+    fn has_news(&self) -> bool {
+        !self.answers.is_empty()
+            || self.streams.iter().any(|s| s.stored_due || s.credit_due || s.fenced_due || s.refused_due)
+    }
+}
+
+#[derive(Debug)]
+struct Question {
+    run: RunId,
+    alias: AliasNumber,
+    nonce: u64,
+    stream: usize,
+    asked: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    name: Arc<str>,
+    allow: Vec<String>,
+    level: Level,
+    limits: Limits,
+    max_streams: usize,
+    batch_records: usize,
+    batch_bytes: usize,
+    /// Cursors the store had when this run began.
+    known: BTreeMap<(StoreId, Arc<str>), Position>,
+    streams: Vec<Incoming>,
+    questions: VecDeque<Question>,
+    next_question: u64,
+    /// Body bytes in memory, all streams.
+    held: usize,
+    pool: usize,
+    next_stream: usize,
+}
+
+impl Receiver {
+    pub(crate) fn new(
+        config: &Config,
+        name: Arc<str>,
+        allow: Vec<String>,
+        cursors: Vec<Cursor>,
+        level: Level,
+    ) -> Receiver {
+        let known = cursors.into_iter().map(|c| ((c.key.store, c.key.stream), c.position)).collect();
+        Receiver {
+            name,
+            allow,
+            level,
+            limits: Limits { bytes: config.pool, gaps: 8 * 1024, record: config.max_record },
+            max_streams: config.max_streams,
+            batch_records: config.batch_records,
+            batch_bytes: config.batch_bytes,
+            known,
+            streams: Vec::new(),
+            questions: VecDeque::new(),
+            next_question: 0,
+            held: 0,
+            pool: config.pool,
+            next_stream: 0,
+        }
+    }
+
+    // --- frames of the sender ---
+
+    pub(crate) fn on_open(&mut self, view: &mut RunView, alias: AliasNumber, store: StoreId, name: &str) -> Taken {
+        if view.aliases.contains_key(&alias) {
+            return Taken::Yes;
+        }
+        if view.aliases.len() >= MAX_ALIASES {
+            // The sender keeps to newer ones.
+            let Some(oldest) = view.aliases.keys().next().copied() else { return Taken::No };
+            if oldest > alias {
+                return Taken::No;
+            }
+            view.aliases.remove(&oldest);
+        }
+        let incoming = self.stream_for(store, name);
+        let known = view.streams.iter().position(|s| s.incoming.is_some() && s.incoming == incoming.ok());
+        let stream = known.unwrap_or_else(|| {
+            view.streams.push(StreamView {
+                incoming: incoming.ok(),
+                alias,
+                heard: RecordNumber::ZERO,
+                stored_due: false,
+                credit_due: incoming.is_ok(),
+                fenced: None,
+                refused: incoming.err().map(|reason| (RecordNumber::ZERO, reason)),
+                fenced_due: false,
+                refused_due: incoming.is_err(),
+            });
+            view.streams.len() - 1
+        });
+        view.aliases.insert(alias, AliasIn { stream, origin: None });
+        let seen = &mut view.streams[stream];
+        seen.alias = seen.alias.max(alias);
+        // What is stored already is news to a sender that just began.
+        seen.stored_due |= seen.incoming.is_some();
+        Taken::Yes
+    }
+
+    fn stream_for(&mut self, store: StoreId, name: &str) -> Result<usize, Refusal> {
+        if let Some(i) = self.streams.iter().position(|s| s.key.store == store && &*s.key.stream == name) {
+            return Ok(i);
+        }
+        if !self.allow.iter().any(|pattern| matches(pattern, name)) {
+            return Err(Refusal::Unauthorized);
+        }
+        if self.streams.len() >= self.max_streams {
+            return Err(Refusal::TooManyStreams);
+        }
+        let stream: Arc<str> = name.into();
+        let cursor = self.known.get(&(store, stream.clone())).copied().unwrap_or_default();
+        let key = CursorKey { sender: self.name.clone(), store, stream };
+        self.streams.push(Incoming::new(key, cursor, self.limits));
+        Ok(self.streams.len() - 1)
+    }
+
+    pub(crate) fn on_origin(&mut self, view: &mut RunView, alias: AliasNumber, origin: Origin) -> Taken {
+        match view.aliases.get_mut(&alias) {
+            Some(known) => {
+                known.origin.get_or_insert(origin);
+                Taken::Yes
+            }
+            None => Taken::No,
+        }
+    }
+
+    /// Several records of one frame; ends at the first that cannot be taken.
+    pub(crate) fn on_bodies<'a>(
+        &mut self,
+        view: &mut RunView,
+        alias: AliasNumber,
+        mut bodies: impl Iterator<Item = (RecordNumber, Body<'a>)>,
+    ) -> Taken {
+        let all = bodies.all(|(n, body)| self.on_body(view, alias, n, body) == Taken::Yes);
+        if all { Taken::Yes } else { Taken::No }
+    }
+
+    /// A record, a part of one, or a number without a record.
+    pub(crate) fn on_body(&mut self, view: &mut RunView, alias: AliasNumber, n: RecordNumber, body: Body<'_>) -> Taken {
+        let Some((seen, origin)) = view.aliases.get(&alias).and_then(|a| Some((a.stream, a.origin?))) else {
+            return Taken::No;
+        };
+        let seen = &mut view.streams[seen];
+        let Some(i) = seen.incoming else {
+            seen.refused_due = true;
+            return Taken::No;
+        };
+        let stream = &mut self.streams[i];
+        match stream.judge(origin, n) {
+            Verdict::Below => {
+                seen.stored_due = true;
+                return Taken::Yes;
+            }
+            Verdict::Wait => return Taken::No,
+            Verdict::Fenced => {
+                let theirs = stream.cursor.lineage;
+                seen.fenced = Some(Fence { number: stream.cursor.next, theirs, yours: origin.lineage });
+                seen.fenced_due = true;
+                return Taken::No;
+            }
+            Verdict::Take => {}
+        }
+        let len = match body {
+            Body::Record(bytes) => bytes.len(),
+            Body::Part { total, .. } => total as usize,
+            Body::Hole(_) => 0,
+        };
+        if n < stream.bytes.next() {
+            return Taken::Yes;
+        }
+        // A record that is begun is in `held` with its whole length, so within credit this is never met.
+        if self.held + len > self.pool + self.limits.record || n.0 >= stream.cursor.next.0.saturating_add(MAX_AHEAD) {
+            return Taken::No;
+        }
+        let before = stream.held();
+        let result = match body {
+            Body::Record(bytes) => stream.bytes.record(n, bytes).map(|_| ()),
+            Body::Part { total, offset, bytes } => stream.bytes.part(n, total, offset, bytes).map(|_| ()),
+            Body::Hole(hole) => stream.hole(n, hole),
+        };
+        self.held = self.held + stream.held() - before;
+        match result {
+            Ok(()) => Taken::Yes,
+            Err(Refused::Record) => {
+                seen.refused = Some((n, Refusal::TooLarge));
+                seen.refused_due = true;
+                Taken::No
+            }
+            Err(_) => Taken::No,
+        }
+    }
+
+    pub(crate) fn on_query(&mut self, view: &mut RunView, run: RunId, nonce: u64, alias: AliasNumber) -> Taken {
+        let Some(seen) = view.aliases.get(&alias).map(|a| a.stream) else { return Taken::No };
+        let seen = &mut view.streams[seen];
+        let Some(stream) = seen.incoming else {
+            seen.refused_due = true;
+            return Taken::Yes;
+        };
+        seen.fenced_due = seen.fenced.is_some();
+        seen.credit_due = true;
+        if self.questions.len() < MAX_QUESTIONS {
+            self.questions.push_back(Question { run, alias, nonce, stream, asked: false });
+        }
+        Taken::Yes
+    }
+
+    pub(crate) fn on_blocked(&mut self, view: &mut RunView, alias: AliasNumber) {
+        if let Some(seen) = view.aliases.get(&alias).map(|a| a.stream) {
+            view.streams[seen].credit_due = true;
+            view.streams[seen].stored_due = true;
+        }
+    }
+
+    // --- the store ---
+
+    pub(crate) fn poll_store(&mut self) -> Option<StoreOp> {
+        if let Some((i, question)) = self.questions.iter_mut().enumerate().find(|(_, q)| !q.asked) {
+            question.asked = true;
+            // The nonce that travels to the store names our own list: two senders' nonces may be equal.
+            let (base, stream) = (self.next_question, question.stream);
+            return Some(StoreOp::ReadCursor { key: self.streams[stream].key.clone(), nonce: base + i as u64 });
+        }
+        for _ in 0..self.streams.len() {
+            self.next_stream = (self.next_stream + 1) % self.streams.len();
+            let stream = &mut self.streams[self.next_stream];
+            if let Some(delivery) = stream.deliver(self.batch_records, self.batch_bytes) {
+                return Some(StoreOp::Deliver(delivery));
+            }
+        }
+        None
+    }
+
+    fn find(&self, key: &CursorKey) -> Option<usize> {
+        self.streams.iter().position(|s| s.key == *key)
+    }
+
+    /// The application's transaction is durable, with the cursor in it.
+    pub(crate) fn delivered<'a>(
+        &mut self,
+        key: &CursorKey,
+        level: Level,
+        to: Position,
+        views: impl Iterator<Item = &'a mut RunView>,
+    ) {
+        let Some(i) = self.find(key) else { return };
+        self.level = level;
+        self.change(i, |stream| stream.stored(to));
+        self.announce(i, views);
+    }
+
+    pub(crate) fn conflict<'a>(&mut self, key: &CursorKey, at: Position, views: impl Iterator<Item = &'a mut RunView>) {
+        let Some(i) = self.find(key) else { return };
+        self.change(i, |stream| {
+            stream.conflict(at);
+        });
+        self.announce(i, views);
+    }
+
+    fn change(&mut self, i: usize, f: impl FnOnce(&mut Incoming)) {
+        let before = self.streams[i].held();
+        f(&mut self.streams[i]);
+        self.held = self.held + self.streams[i].held() - before;
+    }
+
+    fn announce<'a>(&self, i: usize, views: impl Iterator<Item = &'a mut RunView>) {
+        for view in views {
+            for seen in view.streams.iter_mut().filter(|seen| seen.incoming == Some(i)) {
+                seen.stored_due = true;
+            }
+        }
+    }
+
+    /// A batch came back undelivered: the application dropped it, or another node was first.
+    pub(crate) fn returned(&mut self, delivery: Delivery) -> Option<StoreOp> {
+        let i = self.find(&delivery.key)?;
+        let mut again = None;
+        self.change(i, |stream| again = stream.again(delivery));
+        again.map(StoreOp::Deliver)
+    }
+
+    /// The application refuses a record for good: the sender is told and the stream stands still.
+    pub(crate) fn rejected<'a>(
+        &mut self,
+        key: &CursorKey,
+        n: RecordNumber,
+        views: impl Iterator<Item = &'a mut RunView>,
+    ) {
+        let Some(i) = self.find(key) else { return };
+        for view in views {
+            for seen in view.streams.iter_mut().filter(|seen| seen.incoming == Some(i)) {
+                seen.refused = Some((n, Refusal::Rejected));
+                seen.refused_due = true;
+            }
+        }
+    }
+
+    /// The durable cursor was read, after its question came.
+    pub(crate) fn cursor_read<'a>(
+        &mut self,
+        nonce: u64,
+        position: Position,
+        mut views: impl Iterator<Item = (RunId, &'a mut RunView)>,
+    ) {
+        let Some(i) = nonce.checked_sub(self.next_question).map(|i| i as usize) else { return };
+        if i >= self.questions.len() {
+            return;
+        }
+        // Those before it will not be answered any more; their senders ask again.
+        self.next_question += i as u64 + 1;
+        let Some(question) = self.questions.drain(..=i).next_back() else { return };
+        if let Some((_, view)) = views.find(|(run, _)| *run == question.run) {
+            view.answers.push_back((question.alias, question.nonce, position));
+        }
+    }
+
+    // --- packets ---
+
+    /// When news for this run must leave on its own, if there is any.
+    pub(crate) fn news_at(&self, view: &RunView) -> Option<Time> {
+        if !view.has_news() {
+            return None;
+        }
+        let urgent = !view.answers.is_empty()
+            || view.streams.iter().any(|seen| {
+                let idle = seen.incoming.is_some_and(|i| self.streams[i].held() == 0);
+                seen.credit_due || seen.fenced_due || seen.refused_due || (seen.stored_due && idle)
+            });
+        Some(if urgent { Time::ZERO } else { view.quiet_until })
+    }
+
+    /// Writes what this run should know.
+    pub(crate) fn fill(
+        &mut self,
+        now: Time,
+        run: RunId,
+        view: &mut RunView,
+        quarter_rtt: Duration,
+        w: &mut Writer<'_>,
+        carried: &mut Carried,
+    ) {
+        while let Some((alias, nonce, at)) = view.answers.front().copied() {
+            if w.put(&Frame::Answer { nonce, alias, next: at.next, lineage: at.lineage }).is_err() {
+                return;
+            }
+            view.answers.pop_front();
+        }
+        for seen in &mut view.streams {
+            let alias = seen.alias;
+            let mut say = |due: &mut bool, news: News, frame: Frame<'_>| {
+                if *due && carried.has_room(1) && w.put(&frame).is_ok() {
+                    *due = false;
+                    carried.push(Item::News { run, alias, news });
+                }
+            };
+            if let Some((number, reason)) = seen.refused {
+                say(&mut seen.refused_due, News::Refused, Frame::Refused { alias, number, reason });
+            }
+            let Some(stream) = seen.incoming.map(|i| &self.streams[i]) else { continue };
+            if let Some(Fence { number, theirs, yours }) = seen.fenced {
+                say(&mut seen.fenced_due, News::Fenced, Frame::Fenced { alias, number, theirs, yours });
+            }
+            let Position { next, lineage } = stream.cursor;
+            let pool = self.pool as u64;
+            say(&mut seen.credit_due, News::Credit, Frame::Credit { link: pool, alias, from: next, bytes: pool });
+            let stored = Stored { alias, next, lineage, level: self.level as u8, kind: StoredKind::Record };
+            if seen.stored_due {
+                view.quiet_until = now + quarter_rtt;
+            }
+            say(&mut seen.stored_due, News::Stored, Frame::Stored(stored));
+        }
+    }
+
+    /// HEARD rides along with an acknowledgement; a lost one is made good by the next.
+    pub(crate) fn fill_heard(&mut self, view: &mut RunView, w: &mut Writer<'_>) {
+        for seen in &mut view.streams {
+            let Some(next) = seen.incoming.map(|i| self.streams[i].bytes.next()) else { continue };
+            if next > seen.heard && w.put(&Frame::Heard { alias: seen.alias, next }).is_ok() {
+                seen.heard = next;
+            }
+        }
+    }
+
+    /// News that was lost is due again, as it stands then.
+    pub(crate) fn on_lost(&mut self, view: &mut RunView, alias: AliasNumber, news: News) {
+        let Some(seen) = view.aliases.get(&alias).map(|a| a.stream) else { return };
+        let seen = &mut view.streams[seen];
+        match news {
+            News::Stored => seen.stored_due = true,
+            News::Credit => seen.credit_due = true,
+            News::Fenced => seen.fenced_due = true,
+            News::Refused => seen.refused_due = true,
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! From what is waiting to packets: who is written to, by which way, and what goes in.
+
+use crate::carried::{Carried, Item};
+use crate::peer::Peer;
+use crate::runs::RemoteRun;
+use core::net::SocketAddr;
+use stayfast_congestion::Controller;
+use stayfast_frame::{Frame, Kind, Seal, TAG_LEN, Via, Writer};
+use stayfast_units::{Rate, RunId, Time};
+
+/// Datagrams for one destination, back to back: all of `segment` bytes but the last, which may be shorter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Whose packets.
+    pub peer: crate::PeerId,
+    /// Where to.
+    pub to: SocketAddr,
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Bytes of each datagram but the last.
+    pub segment: usize,
+    /// Number of the first packet.
+    pub first: u64,
+    /// Number of the last packet.
+    pub last: u64,
+}
+
+/// What the next packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Acknowledgements and news for one run; nothing that fills a window.
+    Answer(RunId),
+    /// Records, questions, and whatever else is due.
+    Data,
+    /// Like data, whatever the window says.
+    Probe,
+    /// The same by INIT, since the peer may have been restarted.
+    ProbeInit,
+    /// A restarted receiver says that it is back.
+    Wake,
+}
+
+struct Packet {
+    len: usize,
+    number: u64,
+    full: bool,
+}
+
+impl<S: Seal> Peer<S> {
+    /// Writes datagrams for one destination into `buf`, at most `max_segments`. `None`: nothing to send now.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Time,
+        peer: crate::PeerId,
+        buf: &mut [u8],
+        max_segments: usize,
+    ) -> Option<Transmit> {
+        let size = usize::from(self.config.datagram);
+        let mut batch: Option<Transmit> = None;
+        for room in buf.chunks_exact_mut(size).take(max_segments) {
+            let Some((purpose, via, to)) = self.next_purpose(now) else { break };
+            if batch.as_ref().is_some_and(|batch| batch.to != to) {
+                break;
+            }
+            let Some(packet) = self.build(now, purpose, via, room) else { break };
+            let batch = batch.get_or_insert(Transmit {
+                peer,
+                to,
+                len: 0,
+                segment: packet.len,
+                first: packet.number,
+                last: packet.number,
+            });
+            batch.len += packet.len;
+            batch.last = packet.number;
+            if !packet.full {
+                break;
+            }
+        }
+        batch
+    }
+
+    fn next_purpose(&mut self, now: Time) -> Option<(Purpose, Via, SocketAddr)> {
+        let current = self.runs.current();
+        let other = self.runs.iter().find(|run| Some(run.run) != current && self.answer_due(now, run));
+        if let Some(run) = other {
+            return Some((Purpose::Answer(run.run), Via::Session(run.session), run.address));
+        }
+        let bound = self.seal.current().map(Via::Session);
+        if self.probes.bound > 0
+            && let (Some(via), Some(to)) = (bound, self.path.current())
+        {
+            return Some((Purpose::Probe, via, to));
+        }
+        if self.probes.init > 0
+            && let Some(to) = self.path.init()
+        {
+            return Some((Purpose::ProbeInit, Via::Init, to));
+        }
+        if self.wake.is_some_and(|(_, at)| at <= now)
+            && let Some(to) = self.path.init()
+        {
+            return Some((Purpose::Wake, Via::Init, to));
+        }
+        if self.may_send_data(now)
+            && let Some(to) = self.path.current()
+        {
+            return Some((Purpose::Data, bound.unwrap_or(Via::Init), to));
+        }
+        let run = self.runs.iter().find(|run| Some(run.run) == current && self.answer_due(now, run))?;
+        Some((Purpose::Answer(run.run), bound?, self.path.current()?))
+    }
+
+    /// Can `run` be answered at all, and does an unproven one leave us bytes to do so?
+    pub(crate) fn may_answer(&self, run: &RemoteRun) -> bool {
+        let Some(kind) = self.seal.kind(Via::Session(run.session)) else { return false };
+        run.proven || self.path.is_validated(run.address) || run.budget >= (kind.overhead() + 64) as u64
+    }
+
+    fn answer_due(&self, now: Time, run: &RemoteRun) -> bool {
+        let news = self.receiver.as_ref().and_then(|receiver| receiver.news_at(&run.view));
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        (due(run.acks.due()) || due(news)) && self.may_answer(run)
+    }
+
+    /// There is something that fills a window: records, or a question that is due.
+    pub(crate) fn wants_to_send(&self, now: Time) -> bool {
+        let Some(sender) = &self.sender else { return false };
+        sender.has_more() || sender.ask_at().is_some_and(|at| at <= now)
+    }
+
+    pub(crate) fn window_is_open(&self) -> bool {
+        let datagram = u64::from(self.config.datagram);
+        !self.ledger.is_full() && self.ledger.in_flight() + datagram <= self.congestion.window()
+    }
+
+    pub(crate) fn pacing_rate(&self) -> Rate {
+        self.congestion.pacing_rate(self.ledger.rtt().smoothed())
+    }
+
+    /// Window and pacer let a full packet go, and there is one. Notes which of them was missing: a window that is
+    /// not used must not grow (RFC 9002, 7.8).
+    fn may_send_data(&mut self, now: Time) -> bool {
+        if !self.wants_to_send(now) {
+            self.app_limited = true;
+            return false;
+        }
+        if !self.window_is_open() {
+            self.app_limited = false;
+            return false;
+        }
+        let datagram = self.config.datagram;
+        self.pacer.budget(now, self.pacing_rate(), datagram) >= u64::from(datagram)
+    }
+
+    fn build(&mut self, now: Time, purpose: Purpose, via: Via, room: &mut [u8]) -> Option<Packet> {
+        let kind = self.seal.kind(via)?;
+        let limit = self.limit(purpose, room.len());
+        let payload = room.get_mut(kind.header_len()..limit.checked_sub(TAG_LEN)?)?;
+        let mut w = Writer::new(payload);
+        let mut carried = Carried::new();
+        let to_run = match purpose {
+            Purpose::Answer(run) => Some(run),
+            _ => self.runs.current().filter(|_| kind != Kind::Init),
+        };
+        let mut eliciting = to_run.is_some_and(|run| self.fill_answer(now, run, kind, &mut w, &mut carried));
+        if !matches!(purpose, Purpose::Answer(_)) {
+            eliciting |= self.fill_data(now, purpose, &mut w, &mut carried);
+        }
+        if w.written() == 0 {
+            self.give_up(purpose);
+            return None;
+        }
+        let more = self.sender.as_ref().is_some_and(|sender| sender.has_more());
+        if eliciting && !matches!(purpose, Purpose::Answer(_)) {
+            // The peer need not wait for company that will not come.
+            if !more || purpose != Purpose::Data {
+                let _ = w.put(&Frame::ImmediateAck);
+            } else {
+                w.pad_to(usize::MAX);
+            }
+        }
+        let len = kind.header_len() + w.written() + TAG_LEN;
+        let number = self.seal.seal(via, &mut room[..len]).ok()?;
+        self.packets_sent += 1;
+        self.account(now, purpose, number, len, eliciting.then_some(carried));
+        Some(Packet { len, number: number.0, full: more && purpose == Purpose::Data && len == room.len() })
+    }
+
+    /// How long the packet may be: an unproven address gets no more than came from it.
+    fn limit(&mut self, purpose: Purpose, room: usize) -> usize {
+        let Purpose::Answer(run) = purpose else { return room };
+        let Some(run) = self.runs.get(run) else { return room };
+        if run.proven || self.path.is_validated(run.address) {
+            return room;
+        }
+        room.min(usize::try_from(run.budget).unwrap_or(room))
+    }
+
+    /// ACK, HEARD and news for a run. True if the packet must be acknowledged.
+    fn fill_answer(&mut self, now: Time, to: RunId, kind: Kind, w: &mut Writer<'_>, carried: &mut Carried) -> bool {
+        let quarter_rtt = self.ledger.rtt().smoothed() / 4;
+        let Some(run) = self.runs.get(to) else { return false };
+        if run.acks.is_waiting()
+            && let Ok(largest) = run.acks.write(now, w)
+        {
+            carried.push(Item::Ack { run: to, largest: largest.0 });
+            if let Some(receiver) = &mut self.receiver {
+                receiver.fill_heard(&mut run.view, w);
+            }
+        }
+        let before = w.written();
+        if let Some(receiver) = &mut self.receiver {
+            receiver.fill(now, to, &mut run.view, quarter_rtt, w, carried);
+        }
+        // Whoever has not proven yet that it is no replay is asked for a packet that does.
+        if kind == Kind::Reply && !run.challenged && w.written() == before && w.put(&Frame::Ping).is_ok() {
+            run.challenged = true;
+        }
+        w.written() > before
+    }
+
+    /// Records and questions; in a probe without any, a PING. True if the packet must be acknowledged.
+    fn fill_data(&mut self, now: Time, purpose: Purpose, w: &mut Writer<'_>, carried: &mut Carried) -> bool {
+        let before = w.written();
+        if let Some(sender) = &mut self.sender {
+            sender.fill_questions(now, w, carried);
+            if purpose != Purpose::Wake {
+                sender.fill(w, carried);
+            }
+        }
+        if purpose != Purpose::Data && w.written() == before {
+            let _ = w.put(&Frame::Ping);
+        }
+        w.written() > before
+    }
+
+    /// Nothing could be written for this purpose: forget that it was due, or it would be asked for ever.
+    fn give_up(&mut self, purpose: Purpose) {
+        match purpose {
+            Purpose::Probe => self.probes.bound = 0,
+            Purpose::ProbeInit => self.probes.init = 0,
+            Purpose::Wake => self.wake = None,
+            Purpose::Answer(_) | Purpose::Data => {}
+        }
+    }
+
+    fn account(
+        &mut self,
+        now: Time,
+        purpose: Purpose,
+        number: stayfast_units::PacketNumber,
+        len: usize,
+        carried: Option<Carried>,
+    ) {
+        match purpose {
+            Purpose::Probe => self.probes.bound -= 1,
+            Purpose::ProbeInit => self.probes.init -= 1,
+            Purpose::Wake => self.wake_sent(now),
+            Purpose::Answer(run) => {
+                if let Some(run) = self.runs.get(run) {
+                    run.budget = run.budget.saturating_sub(len as u64);
+                }
+            }
+            Purpose::Data => {}
+        }
+        let Some(carried) = carried else {
+            self.ledger.sent_unrecorded(number, now);
+            return;
+        };
+        let (bytes, in_flight) = (len as u64, self.ledger.in_flight());
+        if self.ledger.sent(number, now, len as u16, true, self.app_limited, carried).is_err() {
+            // Only answers and probes are built while the ledger is full; a later one makes good what this carried.
+            self.ledger.sent_unrecorded(number, now);
+            return;
+        }
+        self.congestion.on_sent(now, bytes, in_flight);
+        let rate = self.pacing_rate();
+        self.pacer.spend(now, rate, bytes);
+        self.arm(now);
+    }
+}
