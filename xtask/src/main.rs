@@ -41,7 +41,7 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
-    /// Checks the queue under every interleaving that loom tries, and that loom sees a planted bug
+    /// Checks the queue under every interleaving that loom tries, and that it finds planted mistakes
     Models,
     /// Measures
     Bench {
