@@ -10,6 +10,8 @@ const SHORTEST_CUT: Cut = Cut { records: 64, bytes: 16 << 10 };
 const FIRST_CUT: Cut = Cut { records: 4_096, bytes: 1 << 20 };
 /// Spare buffers that are kept beside one for every gap.
 const SPARE: usize = 64;
+/// Memory for buffers, used and spare, that is always kept, beside twice [`Limits::bytes`].
+const SPARE_BYTES: usize = 64 << 10;
 
 /// Puts the records of one stream in order.
 ///
@@ -199,7 +201,8 @@ impl Reassembler {
         self.gaps
     }
 
-    /// Memory of all buffers, used and spare, in bytes. At most a small multiple of [`Limits::bytes`].
+    /// Memory of all buffers, used and spare, in bytes. However small the records are, and whatever was here before, it
+    /// is at most 7 times [`Limits::bytes`] and a constant.
     pub fn footprint(&self) -> usize {
         self.footprint + self.pool.footprint()
     }
@@ -225,12 +228,7 @@ impl Reassembler {
 
     /// Gives a batch back, so that its buffers are used again. Its contents do not matter.
     pub fn recycle(&mut self, batch: Assembled) {
-        // Growth makes at most twice what is held; with this bound on the spare ones, all is at most four times that.
-        let most = self.limits.bytes.saturating_mul(2).saturating_add(FIRST_CUT.bytes);
-        let kept = self.pool.len() < self.limits.gaps.saturating_add(SPARE);
-        if kept && batch.footprint() <= most.saturating_sub(self.footprint()) {
-            self.pool.put(batch);
-        }
+        self.spare(batch);
     }
 
     /// Drops all records and parts from `n` on: the sender's stream has another continuation. What has been taken
@@ -238,7 +236,8 @@ impl Reassembler {
     pub fn discard_from(&mut self, n: RecordNumber) {
         while self.runs.back().is_some_and(|run| run.first() >= n.0) {
             if let Some(run) = self.runs.pop_back() {
-                self.pool.put(run.done);
+                self.footprint -= run.done.footprint();
+                self.spare(run.done);
                 run.begun.into_iter().for_each(|begun| self.pool.put_set(begun.have));
             }
         }
@@ -434,10 +433,21 @@ impl Reassembler {
     fn join(&mut self, i: usize) {
         while self.runs.get(i + 1).is_some_and(|next| self.runs[i].should_absorb(next, self.cut)) {
             let Some(next) = self.runs.remove(i + 1) else { return };
-            let footprint = self.runs[i].done.footprint() + next.done.footprint();
+            // What touches has no gap between, so the gaps stay as many.
+            self.footprint -= next.done.footprint() + self.runs[i].done.footprint();
             let spare = self.runs[i].absorb(next);
-            self.footprint = self.footprint + self.runs[i].done.footprint() - footprint;
-            self.pool.put(spare);
+            self.footprint += self.runs[i].done.footprint();
+            self.spare(spare);
+        }
+    }
+
+    /// Keeps a buffer for later, unless there is enough.
+    fn spare(&mut self, buffer: Assembled) {
+        // Contents make buffers grow to twice their size at most. This bounds what grew earlier, for other contents.
+        let most = self.limits.bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
+        let few = self.pool.len() < self.limits.gaps.saturating_add(SPARE);
+        if few && buffer.footprint() <= most.saturating_sub(self.footprint()) {
+            self.pool.put(buffer);
         }
     }
 
