@@ -208,8 +208,8 @@ pub struct Consumer<T> {
 
 impl<T> Consumer<T> {
     /// Takes up to `max` items and hands them to `each`, without waiting and without a lock held. Returns
-    /// how many. **If it is `max`, there may be more: take them before sleeping**, for nobody will wake a
-    /// consumer that has left items behind.
+    /// how many. **Sleep elsewhere only after it returned zero**: nobody wakes a consumer for items that it
+    /// left behind, or for an end that came with the last of them.
     ///
     /// # Errors
     /// The queue is closed and everything has been taken.
