@@ -62,6 +62,8 @@ mod chance;
 mod datagram;
 mod digest;
 mod element;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hold;
 mod path;
 mod server;

@@ -23,22 +23,13 @@ pub const ROWS_MAX: usize = 25;
 ///     trace.peak(Time::from_millis(ms), "queue", ms % 100);
 /// }
 /// trace.mark(Time::from_millis(1_500), "killed");
-/// assert_eq!(
-///     trace.table(),
-///     "\
-///   time  delivered  queue
-///    0 s          0     99
-///    1 s       1000     99  ########## killed
-///    2 s       2000     99  ####################
-/// "
-/// );
-/// assert_eq!(
-///     trace.summary(),
-///     "\
-/// delivered: 3000 in 3 s, 1000 a second
-/// queue: at most 99
-/// "
-/// );
+/// assert_eq!(trace.table().lines().collect::<Vec<_>>(), [
+///     "  time  delivered  queue",
+///     "   0 s          0     99",
+///     "   1 s       1000     99  ########## killed",
+///     "   2 s       2000     99  ####################",
+/// ]);
+/// assert_eq!(trace.summary(), "delivered: 3000 in 3 s, 1000 a second\nqueue: at most 99\n");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Trace {

@@ -1,0 +1,346 @@
+//! Operations on a path, what must hold of it, and the check that fuzz targets and tests share.
+
+use crate::{Datagram, Element, Limit, Path, PathSpec, Probability};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use arbitrary::Arbitrary;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use stayfast_units::{Rate, Time};
+
+/// One step of a test of a path.
+#[derive(Clone, Copy, Debug, Arbitrary)]
+pub enum Op {
+    /// Adds an element; only before the first of the other operations.
+    Build(Part),
+    /// Changes the parameters of an element.
+    Change(Part),
+    /// A datagram goes in.
+    Push {
+        /// Bytes in it.
+        len: u16,
+    },
+    /// Time passes.
+    Wait {
+        /// How much of it.
+        micros: u16,
+    },
+}
+
+/// An [`Element`] with parameters small enough that something happens.
+#[derive(Clone, Copy, Debug, Arbitrary)]
+pub enum Part {
+    /// [`Element::Loss`], in percent.
+    Loss(u8),
+    /// [`Element::Duplicate`], in percent.
+    Duplicate(u8),
+    /// [`Element::Jitter`], in microseconds.
+    Jitter(u16),
+    /// [`Element::OrderedJitter`], in microseconds.
+    OrderedJitter(u16),
+    /// [`Element::Delay`], in microseconds.
+    Delay(u16),
+    /// [`Element::Rate`], in 999 B/s, with a limit in bytes.
+    Rate(u16, u16),
+    /// [`Element::Rate`], in 999 B/s, with a limit in datagrams.
+    RatePackets(u16, u8),
+    /// [`Element::Outage`].
+    Outage(bool),
+}
+
+impl From<Part> for Element {
+    fn from(part: Part) -> Element {
+        let micros = |n| Duration::from_micros(u64::from(n));
+        let rate = |n| Rate::from_bytes_per_sec(u64::from(n) * 999);
+        match part {
+            Part::Loss(percent) => Element::Loss(Probability::percent(u32::from(percent))),
+            Part::Duplicate(percent) => Element::Duplicate(Probability::percent(u32::from(percent))),
+            Part::Jitter(most) => Element::Jitter(micros(most)),
+            Part::OrderedJitter(most) => Element::OrderedJitter(micros(most)),
+            Part::Delay(delay) => Element::Delay(micros(delay)),
+            Part::Rate(n, limit) => Element::Rate(rate(n), Limit::Bytes(u64::from(limit))),
+            Part::RatePackets(n, limit) => Element::Rate(rate(n), Limit::Packets(u32::from(limit))),
+            Part::Outage(on) => Element::Outage(on),
+        }
+    }
+}
+
+/// Elements of a path under test; more are not added.
+const ELEMENTS_MAX: usize = 8;
+
+/// Does what `ops` say to a path and checks, after each of them, that
+///
+/// - every datagram is accounted for: delivered, dropped and counted, or in flight;
+/// - what comes out is what went in, and no earlier than the delays and the time on the wire allow;
+/// - the order is kept, unless there is jitter;
+/// - no more waits at a bottleneck than its limit allows;
+/// - a second path that is looked at only at the end hands out the same datagrams in the same order;
+/// - a path of delays, bottlenecks and switches that nobody changes does exactly what a calculation says;
+/// - in the end everything has left.
+///
+/// # Panics
+///
+/// If one of these does not hold.
+pub fn check(ops: &[Op]) {
+    let built = ops.iter().map_while(|op| if let Op::Build(part) = op { Some(Element::from(*part)) } else { None });
+    let elements: Vec<Element> = built.take(ELEMENTS_MAX).collect();
+    let mut test = Test::new(&elements);
+    for op in ops {
+        match *op {
+            Op::Build(_) => {}
+            Op::Change(part) => test.change(part.into()),
+            Op::Push { len } => test.push(usize::from(len % 2_000)),
+            Op::Wait { micros } => test.run_until(test.now + Duration::from_micros(u64::from(micros))),
+        }
+        test.account();
+    }
+    test.finish();
+}
+
+/// Checks that a text parses or is refused, and that what parses prints and parses again as the same.
+///
+/// # Panics
+///
+/// If it does not.
+pub fn check_text(text: &str) {
+    if let Ok(spec) = text.parse::<PathSpec>() {
+        assert_eq!(spec.to_string().parse(), Ok(spec), "{text:?} printed as {spec}");
+        let (forward, back) = (spec.forward(), spec.back());
+        assert_eq!((forward.in_flight(), back.in_flight()), (0, 0));
+    }
+}
+
+struct Test {
+    now: Time,
+    elements: Vec<Element>,
+    changed: bool,
+    /// Looked at whenever it asks for it.
+    prompt: Path,
+    /// Looked at in the end.
+    late: Path,
+    pushed: Vec<(Time, Datagram)>,
+    popped: Vec<(Time, Datagram)>,
+    /// The least that all delays have added up to.
+    delay: Duration,
+    /// The most that may wait, in bytes; none if a limit counts datagrams.
+    limit: Option<u64>,
+}
+
+const HOST: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+impl Test {
+    fn new(elements: &[Element]) -> Test {
+        let build = || elements.iter().fold(Path::new(), |path, element| path.with(*element)).seeded(1, "test");
+        let mut test = Test {
+            now: Time::ZERO,
+            elements: elements.to_vec(),
+            changed: false,
+            prompt: build(),
+            late: build(),
+            pushed: Vec::new(),
+            popped: Vec::new(),
+            delay: Duration::MAX,
+            limit: Some(0),
+        };
+        test.note_bounds();
+        test
+    }
+
+    /// Widens the bounds to what the parameters now allow.
+    fn note_bounds(&mut self) {
+        let delays =
+            self.elements.iter().filter_map(|e| if let Element::Delay(delay) = e { Some(*delay) } else { None });
+        self.delay = self.delay.min(delays.sum());
+        let mut limit = Some(0u64);
+        for element in &self.elements {
+            match element {
+                Element::Rate(_, Limit::Bytes(bytes)) => limit = limit.map(|sum| sum + bytes),
+                Element::Rate(_, Limit::Packets(_)) => limit = None,
+                _ => {}
+            }
+        }
+        self.limit = self.limit.zip(limit).map(|(old, new)| old.max(new));
+    }
+
+    fn change(&mut self, element: Element) {
+        self.changed = true;
+        let same = |other: &Element| core::mem::discriminant(other) == core::mem::discriminant(&element);
+        let expected = self.elements.iter().any(same);
+        self.elements.iter_mut().filter(|other| same(other)).for_each(|other| *other = element);
+        self.note_bounds();
+        assert_eq!(self.prompt.set(self.now, element), expected);
+        assert_eq!(self.late.set(self.now, element), expected);
+    }
+
+    fn push(&mut self, len: usize) {
+        let ordinal = self.pushed.len();
+        let mut bytes = vec![ordinal as u8; len];
+        bytes.extend_from_slice(&(ordinal as u64).to_le_bytes());
+        let mut datagram = Datagram::new(HOST, HOST, bytes);
+        datagram.ecn = (ordinal % 4) as u8;
+        self.prompt.push(self.now, datagram.clone());
+        self.late.push(self.now, datagram.clone());
+        self.pushed.push((self.now, datagram));
+        self.run_until(self.now);
+    }
+
+    fn run_until(&mut self, end: Time) {
+        while let Some(due) = self.prompt.next_timeout().filter(|due| *due <= end) {
+            assert!(due >= self.now, "a deadline has been missed");
+            self.now = due;
+            while let Some(datagram) = self.prompt.pop(due) {
+                self.pop(datagram);
+            }
+        }
+        self.now = end;
+    }
+
+    /// A datagram has come out.
+    fn pop(&mut self, datagram: Datagram) {
+        let ordinal = ordinal(&datagram);
+        let (entered, original) = &self.pushed[ordinal];
+        assert_eq!(datagram, *original);
+        assert!(self.now >= *entered + self.delay, "earlier than the delay");
+        let jitter = self.elements.iter().any(|element| matches!(element, Element::Jitter(_)));
+        if let Some((_, last)) = self.popped.last().filter(|_| !jitter) {
+            assert!(self::ordinal(last) <= ordinal, "overtaken without jitter");
+        }
+        self.popped.push((self.now, datagram));
+    }
+
+    fn account(&self) {
+        for path in [&self.prompt, &self.late] {
+            let stats = path.stats();
+            let out = stats.left + stats.lost + stats.overflowed + stats.cut + path.in_flight() as u64;
+            assert_eq!(stats.entered + stats.duplicated, out, "{stats:?}");
+            assert_eq!(stats.entered, self.pushed.len() as u64);
+        }
+        assert_eq!(self.prompt.stats().left, self.popped.len() as u64);
+        let (packets, bytes) = self.prompt.queued();
+        assert!(self.limit.is_none_or(|limit| bytes <= limit), "{packets} datagrams of {bytes} B wait");
+    }
+
+    fn finish(mut self) {
+        let expected = self.calculated();
+        if self.elements.iter().any(|element| matches!(element, Element::Rate(Rate::ZERO, _))) {
+            self.change(Element::Rate(Rate::from_bytes_per_sec(1_000), Limit::NONE));
+        }
+        while let Some(due) = self.prompt.next_timeout() {
+            self.run_until(due);
+        }
+        self.account();
+        assert_eq!(self.prompt.in_flight(), 0);
+        let late = core::iter::from_fn(|| self.late.pop(Time::MAX));
+        assert!(late.eq(self.popped.iter().map(|(_, datagram)| datagram.clone())), "it matters when one looks");
+        assert_eq!(self.late.stats(), self.prompt.stats());
+        if let Some(expected) = expected {
+            let times: Vec<_> = self.popped.iter().map(|(time, datagram)| (*time, ordinal(datagram))).collect();
+            assert_eq!(times, expected);
+        }
+    }
+
+    /// When each datagram comes out, one element after the other and each for all datagrams at once; none for
+    /// paths with chance in them, or with changes.
+    fn calculated(&self) -> Option<Vec<(Time, usize)>> {
+        let mut flow: Vec<_> = self.pushed.iter().map(|(time, datagram)| (*time, ordinal(datagram))).collect();
+        for element in &self.elements {
+            match element {
+                Element::Delay(delay) => flow.iter_mut().for_each(|(time, _)| *time += *delay),
+                Element::Outage(true) => flow.clear(),
+                Element::Outage(false) => {}
+                Element::Rate(rate, limit) if *rate != Rate::ZERO => flow = self.served(&flow, *rate, *limit),
+                _ => return None,
+            }
+        }
+        Some(flow).filter(|_| !self.changed)
+    }
+
+    /// Lindley's recursion: a datagram begins when it arrives or when the one before it ends, whichever is later.
+    /// Moments are in nanoseconds times the rate, in which everything is whole.
+    fn served(&self, arrivals: &[(Time, usize)], rate: Rate, limit: Limit) -> Vec<(Time, usize)> {
+        let rate = u128::from(rate.bytes_per_sec());
+        let mut end = 0u128;
+        let mut begun: Vec<(u128, u64)> = Vec::new();
+        let mut departures = Vec::new();
+        for &(arrival, ordinal) in arrivals {
+            let size = self.pushed[ordinal].1.wire_size();
+            let now = u128::from(arrival.as_nanos());
+            let waiting: Vec<u64> = begun.iter().filter(|(begin, _)| *begin > now).map(|(_, size)| *size).collect();
+            let busy = end.div_ceil(rate) > now;
+            if busy && !limit.allows(waiting.len() + 1, waiting.iter().sum::<u64>() + size) {
+                continue;
+            }
+            begun.push((now.max(end.div_ceil(rate)), size));
+            end = end.max(now * rate) + u128::from(size) * 1_000_000_000;
+            departures.push((Time::from_nanos(end.div_ceil(rate) as u64), ordinal));
+        }
+        departures
+    }
+}
+
+/// The number that [`Test::push`] wrote at the end.
+fn ordinal(datagram: &Datagram) -> usize {
+    datagram.bytes.last_chunk().map_or(usize::MAX, |bytes| u64::from_le_bytes(*bytes) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+
+    #[test]
+    fn any_operations() {
+        bolero::check!().with_test_time(Duration::from_secs(2)).with_arbitrary::<Vec<Op>>().for_each(|ops| check(ops));
+    }
+
+    #[test]
+    fn any_text() {
+        bolero::check!()
+            .with_test_time(Duration::from_secs(1))
+            .with_arbitrary::<String>()
+            .for_each(|text| check_text(text));
+    }
+
+    /// Texts made of the right words reach further than any text does.
+    #[test]
+    fn any_words() {
+        const KEYS: [&str; 11] =
+            ["rate=", "rtt=", "jitter=", "loss=", "dup=", "queue=", "seed=", "both", "ordered", "", "="];
+        const UNITS: [&str; 13] = ["k", "M", "G", "s", "ms", "us", "ns", "%", "bdp", "B", "kB", "p", ""];
+        bolero::check!().with_test_time(Duration::from_secs(1)).with_arbitrary::<Vec<(u8, u16, u8)>>().for_each(
+            |words| {
+                let mut text = String::new();
+                for (key, number, unit) in words.iter().take(12) {
+                    let number = u32::from(*number);
+                    text += KEYS[usize::from(*key) % KEYS.len()];
+                    if key % 3 > 0 {
+                        text += &(number / 100).to_string();
+                    }
+                    if key % 5 == 0 {
+                        text += ".";
+                        text += &(number % 100).to_string();
+                    }
+                    text += UNITS[usize::from(*unit) % UNITS.len()];
+                    text += " ";
+                }
+                check_text(&text);
+            },
+        );
+    }
+
+    /// Long runs of pushes, which random operations seldom are: full queues, exact times.
+    #[test]
+    fn a_busy_bottleneck_is_exact() {
+        for rate in [1, 7, 1_250, 6_250, u16::MAX] {
+            for part in [Part::Rate(rate, 20_000), Part::RatePackets(rate, 10)] {
+                let mut ops = vec![Op::Build(Part::Delay(300)), Op::Build(part), Op::Build(Part::Delay(9))];
+                for n in 0..500u16 {
+                    ops.push(Op::Push { len: n * 7 });
+                    ops.push(Op::Wait { micros: n % 400 });
+                }
+                check(&ops);
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Does each element do what it says, in numbers?
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use stayfast_sim::{Datagram, Element, HELD_MAX, Limit, Path, PathSpec, Probability};
+use stayfast_units::{Rate, Time};
+
+const HOST: &str = "10.0.0.1:1";
+const SEEDS: core::ops::Range<u64> = 0..8;
+
+fn datagram(number: u64, wire_size: usize) -> Datagram {
+    let host: SocketAddr = HOST.parse().unwrap();
+    let mut bytes = vec![0; wire_size - 42];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    Datagram::new(host, host, bytes)
+}
+
+fn number(datagram: &Datagram) -> u64 {
+    u64::from_le_bytes(*datagram.bytes.first_chunk().unwrap())
+}
+
+/// Sends `count` datagrams of 100 B on the wire, one every `every`, and returns (number, time) as they come out.
+fn send(path: &mut Path, count: u64, every: Duration) -> Vec<(u64, Time)> {
+    let mut out = Vec::new();
+    let mut now = Time::ZERO;
+    for n in 0..count {
+        path.push(now, datagram(n, 100));
+        now += every;
+        drain(path, now, &mut out);
+    }
+    drain(path, Time::MAX, &mut out);
+    out
+}
+
+fn drain(path: &mut Path, until: Time, out: &mut Vec<(u64, Time)>) {
+    while let Some(due) = path.next_timeout().filter(|due| *due <= until) {
+        out.extend(path.pop(due).map(|datagram| (number(&datagram), due)));
+    }
+}
+
+/// Five standard deviations of a binomial distribution about its mean.
+fn expected(count: u64, probability: Probability) -> core::ops::RangeInclusive<u64> {
+    let p = u64::from(probability.as_ppm());
+    let mean = count * p / 1_000_000;
+    let deviation = (mean * (1_000_000 - p) / 1_000_000).isqrt() + 1;
+    mean.saturating_sub(5 * deviation)..=mean + 5 * deviation
+}
+
+#[test]
+fn a_busy_bottleneck_carries_its_rate_to_the_nanosecond() {
+    for rate in [6_250_000, 1_000_003, 77_777_777] {
+        let mut path = Path::new().rate(Rate::from_bytes_per_sec(rate), Limit::NONE);
+        let sizes = [1_514, 60, 999, 1_311];
+        let count = 10_000;
+        (0..count).for_each(|n| path.push(Time::ZERO, datagram(n, sizes[n as usize % 4])));
+        let mut out = Vec::new();
+        drain(&mut path, Time::MAX, &mut out);
+        let mut bytes = 0u128;
+        for (n, time) in out {
+            bytes += sizes[n as usize % 4] as u128;
+            let exact = (bytes * 1_000_000_000).div_ceil(u128::from(rate));
+            assert_eq!(u128::from(time.as_nanos()), exact, "datagram {n} at {rate} B/s");
+        }
+        assert_eq!(path.stats().left, count);
+    }
+}
+
+#[test]
+fn a_full_queue_drops_the_newest_and_bounds_the_wait() {
+    let rate = Rate::from_bits_per_sec(50_000_000);
+    let mut path = Path::new().rate(rate, Limit::Bytes(10_000));
+    (0..100).for_each(|n| path.push(Time::ZERO, datagram(n, 1_000)));
+    assert_eq!(path.queued(), (10, 10_000));
+    assert_eq!(path.stats().overflowed, 89);
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out.iter().map(|(n, _)| *n).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+    assert_eq!(out[10].1, Time::ZERO + rate.time_for(11_000));
+
+    let mut path = Path::new().rate(rate, Limit::Packets(3));
+    (0..100).for_each(|n| path.push(Time::ZERO, datagram(n, 60 + n as usize)));
+    assert_eq!((path.queued().0, path.stats().overflowed), (3, 96));
+}
+
+#[test]
+fn what_leaves_makes_room_for_what_arrives_at_the_same_moment() {
+    let mut path = Path::new().rate(Rate::from_bytes_per_sec(1_000_000), Limit::Packets(1));
+    path.push(Time::ZERO, datagram(0, 1_000));
+    path.push(Time::ZERO, datagram(1, 1_000));
+    path.push(Time::from_millis(1), datagram(2, 1_000));
+    assert_eq!(path.stats().overflowed, 0);
+    path.push(Time::from_millis(1), datagram(3, 1_000));
+    assert_eq!(path.stats().overflowed, 1);
+}
+
+#[test]
+fn a_new_rate_holds_for_the_rest_of_the_datagram_on_the_wire() {
+    let none = Limit::NONE;
+    let mut path = Path::new().rate(Rate::from_bytes_per_sec(1_000), none);
+    path.push(Time::ZERO, datagram(0, 1_000));
+    path.set(Time::from_millis(500), Element::Rate(Rate::from_bytes_per_sec(5_000), none));
+    assert_eq!(path.next_timeout(), Some(Time::from_millis(600)));
+    path.set(Time::from_millis(550), Element::Rate(Rate::ZERO, none));
+    assert_eq!(path.next_timeout(), None);
+    assert!(path.pop(Time::from_millis(9_000)).is_none());
+    path.set(Time::from_millis(9_000), Element::Rate(Rate::from_bytes_per_sec(1_000), none));
+    assert_eq!(path.next_timeout(), Some(Time::from_millis(9_250)));
+}
+
+#[test]
+fn delay_is_exact_and_keeps_the_order_when_it_shrinks() {
+    let mut path = Path::new().delay(Duration::from_millis(10));
+    let out = send(&mut path, 1_000, Duration::from_micros(7));
+    for (i, (n, time)) in out.iter().enumerate() {
+        assert_eq!((*n, *time), (i as u64, Time::from_nanos(i as u64 * 7_000 + 10_000_000)));
+    }
+    let mut path = Path::new().delay(Duration::from_millis(10));
+    path.push(Time::ZERO, datagram(0, 100));
+    path.set(Time::from_millis(1), Element::Delay(Duration::from_millis(2)));
+    path.push(Time::from_millis(1), datagram(1, 100));
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out, [(0, Time::from_millis(10)), (1, Time::from_millis(10))]);
+}
+
+#[test]
+fn jitter_is_uniform_independent_and_reorders() {
+    let every = Duration::from_micros(100);
+    for seed in SEEDS {
+        let mut path = Path::new().jitter(Duration::from_millis(4)).seeded(seed, "jitter");
+        let out = send(&mut path, 10_000, every);
+        let mut tenths = [0u64; 10];
+        let mut sum = [0i64; 2];
+        let mut waits = vec![0i64; 10_000];
+        for (n, time) in &out {
+            let wait = time.as_nanos() - n * 100_000;
+            assert!(wait <= 4_000_000);
+            tenths[(wait / 400_001) as usize] += 1;
+            waits[*n as usize] = wait as i64 / 1_000 - 2_000;
+            sum[0] += waits[*n as usize];
+        }
+        for pair in waits.windows(2) {
+            sum[1] += pair[0] * pair[1];
+        }
+        let bounds = expected(10_000, Probability::percent(10));
+        assert!(tenths.iter().all(|n| bounds.contains(n)), "seed {seed}: {tenths:?}");
+        // Mean of 0 with a deviation of 11.5 us, covariance of 0 with a deviation of 1.3% of the variance.
+        assert!((sum[0] / 10_000).abs() < 58, "seed {seed}: mean {} us", sum[0] / 10_000);
+        assert!((sum[1] / 10_000).abs() < 89_000, "seed {seed}: covariance {}", sum[1] / 10_000);
+        let overtaken = out.windows(2).filter(|pair| pair[0].0 > pair[1].0).count();
+        assert!((3_000..5_500).contains(&overtaken), "seed {seed}: {overtaken}");
+    }
+}
+
+#[test]
+fn ordered_jitter_varies_and_does_not_reorder() {
+    let mut path = Path::new().ordered_jitter(Duration::from_millis(4)).seeded(1, "jitter");
+    let out = send(&mut path, 10_000, Duration::from_micros(100));
+    assert!(out.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    let waits = out.iter().map(|(n, time)| time.as_nanos() - n * 100_000);
+    assert!(waits.clone().all(|wait| wait <= 4_000_000));
+    assert!(waits.clone().min() < Some(3_000_000) && waits.max() > Some(3_900_000));
+}
+
+#[test]
+fn loss_and_duplication_are_within_their_binomial_bounds() {
+    for seed in SEEDS {
+        for probability in [Probability::ppm(300), Probability::percent(1), Probability::percent(50)] {
+            let count = 50_000;
+            let mut path = Path::new().loss(probability).seeded(seed, "loss");
+            let out = send(&mut path, count, Duration::from_micros(1));
+            assert_eq!(out.len() as u64 + path.stats().lost, count);
+            assert!(expected(count, probability).contains(&path.stats().lost), "seed {seed}: {:?}", path.stats());
+
+            let mut path = Path::new().duplicate(probability).seeded(seed, "duplicate");
+            let out = send(&mut path, count, Duration::from_micros(1));
+            assert_eq!(out.len() as u64, count + path.stats().duplicated);
+            assert!(expected(count, probability).contains(&path.stats().duplicated), "seed {seed}");
+            let twice = out.windows(2).filter(|pair| pair[0].0 == pair[1].0).count();
+            assert_eq!(twice as u64, path.stats().duplicated, "a copy follows its original");
+        }
+    }
+}
+
+#[test]
+fn a_copy_has_a_jitter_of_its_own() {
+    let mut path = Path::new().duplicate(Probability::ONE).jitter(Duration::from_millis(1));
+    let mut out = send(&mut path, 1_000, Duration::from_millis(2));
+    out.sort();
+    assert!(out.chunks(2).filter(|pair| pair[0].1 != pair[1].1).count() > 990);
+}
+
+#[test]
+fn an_outage_drops_what_arrives_and_not_what_is_under_way() {
+    let mut path = Path::new().outage().delay(Duration::from_millis(10));
+    path.push(Time::ZERO, datagram(0, 100));
+    assert!(path.set(Time::from_millis(1), Element::Outage(true)));
+    path.push(Time::from_millis(2), datagram(1, 100));
+    assert!(path.set(Time::from_millis(3), Element::Outage(false)));
+    path.push(Time::from_millis(4), datagram(2, 100));
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out, [(0, Time::from_millis(10)), (2, Time::from_millis(14))]);
+    assert_eq!(path.stats().cut, 1);
+}
+
+#[test]
+fn one_elements_chance_does_not_shift_anothers() {
+    let jitter = Duration::from_millis(3);
+    let run = |path: Path| send(&mut path.seeded(5, "a>b"), 5_000, Duration::from_micros(200));
+    let plain = run(Path::new().jitter(jitter));
+    let lossy = run(Path::new().loss(Probability::percent(5)).jitter(jitter));
+    let doubled = run(Path::new().duplicate(Probability::percent(5)).jitter(jitter));
+    assert!(lossy.len() < plain.len() && doubled.len() > plain.len());
+    assert!(lossy.iter().all(|arrival| plain.contains(arrival)), "those that came through came at another time");
+    assert!(plain.iter().all(|arrival| doubled.contains(arrival)), "the originals came at another time");
+}
+
+#[test]
+fn all_that_a_path_holds_is_bounded() {
+    let host: SocketAddr = HOST.parse().unwrap();
+    for mut path in [
+        Path::new(),
+        Path::new().delay(Duration::from_secs(1)),
+        Path::new().jitter(Duration::from_secs(1)),
+        Path::new().rate(Rate::from_bytes_per_sec(1), Limit::NONE),
+    ] {
+        (0..HELD_MAX + 7).for_each(|_| path.push(Time::ZERO, Datagram::new(host, host, Vec::new())));
+        assert_eq!((path.in_flight(), path.stats().overflowed), (HELD_MAX, 7));
+    }
+}
+
+#[test]
+fn a_path_from_text_delays_by_half_the_rtt_give_or_take_the_jitter() {
+    for (text, least, most) in [("rtt=40ms jitter=3ms", 17, 23), ("rtt=4ms jitter=3ms", 0, 5), ("rtt=40ms", 20, 20)] {
+        let spec: PathSpec = text.parse().unwrap();
+        for mut path in [spec.forward(), spec.back()] {
+            let out = send(&mut path, 2_000, Duration::from_millis(50));
+            let waits = out.iter().map(|(n, time)| time.as_nanos() - n * 50_000_000);
+            let (low, high) = (waits.clone().min().unwrap(), waits.max().unwrap());
+            let near = if least == most { 0 } else { 50_000 };
+            assert!((least * 1_000_000..=least * 1_000_000 + near).contains(&low), "{text}: {low}");
+            assert!((most * 1_000_000 - near..=most * 1_000_000).contains(&high), "{text}: {high}");
+        }
+    }
+}
