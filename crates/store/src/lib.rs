@@ -39,5 +39,5 @@ pub use face::{Inbox, Outbox};
 pub use limits::{Limits, MAX_BATCH_BYTES, MAX_BATCH_RECORDS, MAX_STREAM_NAME};
 pub use memory::{Fault, Memory, On};
 pub use op::{StoreDone, StoreOp, perform};
-pub use run::{BadRun, Hole, Item, Run, RunFull};
+pub use run::{BadRun, Hole, Holes, Item, Run, RunFull};
 pub use types::{Accepted, Appended, Cursor, CursorKey, Delivery, Level, Loaded, Origin, Position, Tail};

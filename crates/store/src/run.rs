@@ -28,6 +28,9 @@ impl Item<'_> {
     }
 }
 
+/// Numbers without records, ascending.
+pub type Holes = Vec<(RecordNumber, Hole)>;
+
 /// The run holds 4 GiB of bodies, or the numbers have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a run holds at most 4 GiB")]
@@ -60,7 +63,7 @@ pub struct Run {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     /// Ascending; the bodies of these are empty.
-    holes: Vec<(RecordNumber, Hole)>,
+    holes: Holes,
 }
 
 impl Run {
@@ -71,12 +74,7 @@ impl Run {
 
     /// A run from its parts. `ends` ascend and the last equals the length of `bytes`; `holes` ascend, lie in the run
     /// and have empty bodies.
-    pub fn from_parts(
-        first: RecordNumber,
-        ends: Vec<u32>,
-        bytes: Vec<u8>,
-        holes: Vec<(RecordNumber, Hole)>,
-    ) -> Result<Run, BadRun> {
+    pub fn from_parts(first: RecordNumber, ends: Vec<u32>, bytes: Vec<u8>, holes: Holes) -> Result<Run, BadRun> {
         let run = Run { first, ends, bytes, holes };
         let numbers_end = first.0.checked_add(run.ends.len() as u64).ok_or(BadRun)?;
         let ends_fit = run.ends.is_sorted() && run.ends.last().map_or(0, |&end| end as usize) == run.bytes.len();
@@ -86,7 +84,7 @@ impl Run {
     }
 
     /// The parts: first number, ends, bodies, holes; as [`from_parts`](Run::from_parts) takes them.
-    pub fn into_parts(self) -> (RecordNumber, Vec<u32>, Vec<u8>, Vec<(RecordNumber, Hole)>) {
+    pub fn into_parts(self) -> (RecordNumber, Vec<u32>, Vec<u8>, Holes) {
         (self.first, self.ends, self.bytes, self.holes)
     }
 

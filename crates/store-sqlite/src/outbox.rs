@@ -1,0 +1,184 @@
+use crate::error::{Fail, translate};
+use crate::lock::{LinkLock, LinkLockError};
+use crate::open::{Options, Owned};
+use crate::session::{Lineages, append};
+use crate::walk::{Stream, Visit, walk};
+use rusqlite::Connection;
+use stayfast_store::{
+    AppendError, Appended, Hole, Level, Limits, Loaded, MAX_BATCH_RECORDS, Origin, Outbox, Run, StoreError, Tail,
+};
+use stayfast_units::{RecordNumber, StoreId};
+use std::path::{Path, PathBuf};
+
+/// An outbox with a connection of its own.
+///
+/// ```
+/// use stayfast_store::Outbox;
+/// use stayfast_store_sqlite::{Options, SqliteOutbox};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("edge.db");
+/// let mut outbox = SqliteOutbox::open(&path, &Options::default())?;
+/// let lock = outbox.lock_link()?;                        // this process runs the link
+///
+/// let mut other = SqliteOutbox::open(&path, &Options::default())?;
+/// other.append("logs", &[b"hello"])?;                    // any process appends
+/// assert!(outbox.changed()?);
+/// # drop(lock);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteOutbox {
+    pub(crate) owned: Owned,
+    path: PathBuf,
+    limits: Limits,
+    lineages: Lineages,
+}
+
+impl SqliteOutbox {
+    /// Opens the store in a file, or makes it. A file that a crash has left in whatever state opens by itself.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<SqliteOutbox, StoreError> {
+        let path = path.as_ref();
+        let owned = Owned::open(path, options)?;
+        Ok(SqliteOutbox { owned, path: path.to_path_buf(), limits: options.limits, lineages: Lineages::default() })
+    }
+
+    /// Takes the right to run the link of this store.
+    pub fn lock_link(&self) -> Result<LinkLock, LinkLockError> {
+        LinkLock::take(&self.path)
+    }
+
+    /// What an append survives.
+    pub fn level(&self) -> Level {
+        self.owned.level
+    }
+
+    /// Keeps a copy of rows that were found damaged. The rows stay where they are until they are trimmed, and read as
+    /// gaps; a copy that cannot be made now is made at the next read.
+    pub(crate) fn quarantine(&mut self, stream: i64, rows: &[i64]) {
+        if rows.is_empty() {
+            return;
+        }
+        let copy = "INSERT OR IGNORE INTO stayfast_quarantine \
+                    SELECT stream, first, count, opened, lineage, parent, sum, records, bodies \
+                    FROM stayfast_outbox WHERE stream = ?1 AND first = ?2";
+        let copied = self.owned.write_unsynced(|tx| {
+            for first in rows {
+                tx.prepare_cached(copy)?.execute((stream, first))?;
+            }
+            Ok(())
+        });
+        // A full disk must not keep the sound records from being read.
+        drop(copied);
+    }
+}
+
+impl Outbox for SqliteOutbox {
+    fn store_id(&self) -> StoreId {
+        self.owned.id
+    }
+
+    fn append(&mut self, stream: &str, records: &[&[u8]]) -> Result<Appended, AppendError> {
+        let SqliteOutbox { owned, limits, lineages, .. } = self;
+        Ok(owned.write(|tx| append(tx, lineages, limits, stream, records))?)
+    }
+
+    fn tails(&mut self) -> Result<Vec<Tail>, StoreError> {
+        let streams = self.owned.read(|db| Ok(Stream::all(db)?))?;
+        Ok(streams.into_iter().map(|s| Tail { stream: s.name.into(), trimmed: s.trimmed, next: s.next }).collect())
+    }
+
+    fn read(&mut self, stream: &str, from: RecordNumber, max_bytes: usize) -> Result<Vec<Loaded>, StoreError> {
+        let mut reader = Reader { loaded: Vec::new(), damaged: Vec::new(), bytes: 0, count: 0, max_bytes };
+        let id = self.owned.read(|db| {
+            let Some(stream) = Stream::find(db, stream)? else { return Ok(0) };
+            walk(db, &stream, from, &mut reader)?;
+            Ok(stream.id)
+        })?;
+        self.quarantine(id, &reader.damaged);
+        Ok(reader.loaded)
+    }
+
+    fn trim(&mut self, stream: &str, to: RecordNumber) -> Result<(), StoreError> {
+        self.owned.write_unsynced(|tx| trim(tx, stream, to))?;
+        self.owned.shrink()
+    }
+
+    fn changed(&mut self) -> Result<bool, StoreError> {
+        self.owned.changed()
+    }
+
+    fn note(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
+        let insert = "INSERT INTO stayfast_notes (key, value) VALUES (?1, ?2) \
+                      ON CONFLICT DO UPDATE SET value = excluded.value";
+        Ok(self.owned.write_unsynced(|tx| Ok(tx.prepare_cached(insert)?.execute([key, value]).map(drop)?))?)
+    }
+
+    fn notes(&mut self) -> Result<Vec<(String, String)>, StoreError> {
+        pairs(self.owned.db(), "SELECT key, value FROM stayfast_notes ORDER BY key")
+    }
+}
+
+fn trim(tx: &Connection, stream: &str, to: RecordNumber) -> Result<(), Fail> {
+    let Some(stream) = Stream::find(tx, stream)? else { return Ok(()) };
+    let to = to.min(stream.next);
+    if to <= stream.trimmed {
+        return Ok(());
+    }
+    // A row is forgotten when its last record is.
+    let keep = if to == stream.next { i64::MAX } else { stream.row_of(tx, to)? };
+    let sum = "SELECT coalesce(sum(length(bodies)), 0) FROM stayfast_outbox WHERE stream = ?1 AND first < ?2";
+    let freed: i64 = tx.prepare_cached(sum)?.query_row((stream.id, keep), |row| row.get(0))?;
+    tx.prepare_cached("DELETE FROM stayfast_outbox WHERE stream = ?1 AND first < ?2")?.execute((stream.id, keep))?;
+    let update = "UPDATE stayfast_streams SET trimmed = ?2, bytes = max(bytes - ?3, 0) WHERE id = ?1";
+    tx.prepare_cached(update)?.execute((stream.id, to.0 as i64, freed))?;
+    Ok(())
+}
+
+/// Two columns of text.
+pub(crate) fn pairs(db: &Connection, select: &str) -> Result<Vec<(String, String)>, StoreError> {
+    let ask = || -> rusqlite::Result<_> {
+        db.prepare_cached(select)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    ask().map_err(|e| translate(&e))
+}
+
+/// Collects what `Outbox::read` promises.
+struct Reader {
+    loaded: Vec<Loaded>,
+    damaged: Vec<i64>,
+    bytes: usize,
+    count: usize,
+    max_bytes: usize,
+}
+
+impl Reader {
+    /// Is there room for one more item? The first is always taken.
+    fn room(&mut self, body: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(body);
+        self.count += 1;
+        self.count <= MAX_BATCH_RECORDS && (self.count == 1 || self.bytes <= self.max_bytes)
+    }
+
+    fn run(&mut self, origin: &Origin, number: RecordNumber) -> &mut Run {
+        if self.loaded.last().is_none_or(|last| last.origin != *origin) {
+            self.loaded.push(Loaded { origin: *origin, run: Run::new(number) });
+        }
+        let last = self.loaded.len() - 1;
+        &mut self.loaded[last].run
+    }
+}
+
+impl Visit for Reader {
+    fn record(&mut self, origin: &Origin, number: RecordNumber, body: &[u8]) -> bool {
+        self.room(body.len()) && self.run(origin, number).push(body).is_ok()
+    }
+
+    fn gap(&mut self, origin: &Origin, first: RecordNumber, count: u64) -> bool {
+        (0..count).all(|i| self.room(0) && self.run(origin, first.plus(i)).push_hole(Hole::Gap).is_ok())
+    }
+
+    fn damaged(&mut self, first: i64) {
+        self.damaged.push(first);
+    }
+}

@@ -1,0 +1,132 @@
+use crate::row::Decoded;
+use rusqlite::{Connection, OptionalExtension, Row};
+use stayfast_store::Origin;
+use stayfast_units::{Lineage, RecordNumber};
+
+/// One row of `stayfast_streams`.
+pub(crate) struct Stream {
+    pub id: i64,
+    pub name: String,
+    pub trimmed: RecordNumber,
+    pub next: RecordNumber,
+    pub bytes: u64,
+    /// Origin of record `next - 1`.
+    tail: Origin,
+}
+
+const COLUMNS: &str = "id, name, trimmed, next, bytes, opened, lineage, parent";
+
+impl Stream {
+    fn new(row: &Row<'_>) -> rusqlite::Result<Stream> {
+        let number = |column| row.get::<_, i64>(column).map(|n| n as u64);
+        Ok(Stream {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            trimmed: RecordNumber(number(2)?),
+            next: RecordNumber(number(3)?),
+            bytes: number(4)?,
+            tail: Origin { first: RecordNumber(number(5)?), lineage: Lineage(number(6)?), parent: Lineage(number(7)?) },
+        })
+    }
+
+    pub fn find(db: &Connection, name: &str) -> rusqlite::Result<Option<Stream>> {
+        let select = format!("SELECT {COLUMNS} FROM stayfast_streams WHERE name = ?1");
+        db.prepare_cached(&select)?.query_row([name], Stream::new).optional()
+    }
+
+    /// Sorted by name.
+    pub fn all(db: &Connection) -> rusqlite::Result<Vec<Stream>> {
+        let select = format!("SELECT {COLUMNS} FROM stayfast_streams ORDER BY name");
+        db.prepare_cached(&select)?.query_map([], Stream::new)?.collect()
+    }
+
+    /// The first number of the row that holds `number`: no later row does.
+    pub fn row_of(&self, db: &Connection, number: RecordNumber) -> rusqlite::Result<i64> {
+        let select = "SELECT max(first) FROM stayfast_outbox WHERE stream = ?1 AND first <= ?2";
+        let found: Option<i64> = db.prepare_cached(select)?.query_row((self.id, number.0 as i64), |row| row.get(0))?;
+        Ok(found.unwrap_or(0))
+    }
+}
+
+/// Who looks at the records of a walk. A method that returns false ends it.
+pub(crate) trait Visit {
+    /// A sound record.
+    fn record(&mut self, origin: &Origin, number: RecordNumber, body: &[u8]) -> bool;
+    /// Numbers whose records are damaged or missing.
+    fn gap(&mut self, origin: &Origin, first: RecordNumber, count: u64) -> bool;
+    /// The row that begins with `first` is damaged, as a whole or in part.
+    fn damaged(&mut self, first: i64);
+}
+
+/// Shows every number of the stream from `from` on to `visit`, in order and without omission.
+///
+/// A row whose header is damaged says nothing that can be believed, so it counts as missing. What a gap belonged to
+/// follows from the sound row after it, or from the stream's tail.
+pub(crate) fn walk(
+    db: &Connection,
+    stream: &Stream,
+    from: RecordNumber,
+    visit: &mut impl Visit,
+) -> rusqlite::Result<()> {
+    let mut at = from.max(stream.trimmed);
+    let mut before = Origin::default();
+    let columns = Decoded::COLUMNS;
+    let select = format!("SELECT {columns} FROM stayfast_outbox WHERE stream = ?1 AND first >= ?2 ORDER BY first");
+    let mut statement = db.prepare_cached(&select)?;
+    let mut rows = statement.query((stream.id, stream.row_of(db, at)?))?;
+    while let Some(row) = rows.next()? {
+        let Some(found) = Decoded::new(row)? else {
+            visit.damaged(row.get(0)?);
+            continue;
+        };
+        if found.end() <= at {
+            continue;
+        }
+        if found.first > at && !gap(at, found.first, &found.origin, &before, visit) {
+            return Ok(());
+        }
+        at = at.max(found.first);
+        if !show(&found, at, visit) {
+            return Ok(());
+        }
+        (at, before) = (found.end(), found.origin);
+    }
+    if at < stream.next {
+        gap(at, stream.next, &stream.tail, &before, visit);
+    }
+    Ok(())
+}
+
+/// The records of a sound row from `at` on.
+fn show(row: &Decoded<'_>, at: RecordNumber, visit: &mut impl Visit) -> bool {
+    let mut told = false;
+    for (number, body) in row.iter().filter(|&(number, _)| number >= at) {
+        let go_on = match body {
+            Some(body) => visit.record(&row.origin, number, body),
+            None => {
+                if !std::mem::replace(&mut told, true) {
+                    visit.damaged(row.first.0 as i64);
+                }
+                visit.gap(&row.origin, number, 1)
+            }
+        };
+        if !go_on {
+            return false;
+        }
+    }
+    true
+}
+
+/// Numbers `at..end` are missing. `after` is the origin of record `end` or, at the tail, of `end - 1`; `before` that
+/// of record `at - 1` if it was seen.
+fn gap(at: RecordNumber, end: RecordNumber, after: &Origin, before: &Origin, visit: &mut impl Visit) -> bool {
+    let opened = after.first.clamp(at, end);
+    // The part before `after` began belonged to its parent; lineages that came and went within it left no trace.
+    let parent = if before.lineage == after.parent {
+        *before
+    } else {
+        Origin { first: at, lineage: after.parent, parent: before.lineage }
+    };
+    (opened == at || visit.gap(&parent, at, opened.0 - at.0))
+        && (opened == end || visit.gap(after, opened, end.0 - opened.0))
+}
