@@ -43,9 +43,10 @@ impl Reordering {
         (base + (base / TIME_FRACTION).max(self.window(rtt))).max(GRANULARITY)
     }
 
-    /// How long a lost packet is remembered: two round trips, or the loss delay where that is longer.
-    pub(crate) fn memory(&self, rtt: &Rtt) -> Duration {
-        (rtt.cautious() * 2).max(self.loss_delay(rtt))
+    /// How long a lost packet is remembered: two round trips. The loss delay is never longer, because the
+    /// window stops at one.
+    pub(crate) fn memory(rtt: &Rtt) -> Duration {
+        (rtt.cautious() * 2).max(GRANULARITY)
     }
 
     /// A lost packet arrived `age` after it was sent: widens the window to what would have waited for it.
@@ -56,7 +57,6 @@ impl Reordering {
         };
         let needed = cover(age.saturating_sub(rtt.cautious()));
         self.steps = self.steps.max(needed.min(cover(rtt.smoothed())));
-        self.seen = true;
         self.quiet = 0;
     }
 

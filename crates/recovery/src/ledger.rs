@@ -77,7 +77,7 @@ pub struct Ledger<C> {
 struct Newly<C> {
     newest: Option<Sent<C>>,
     eliciting: bool,
-    /// When the oldest of the late packets was sent.
+    /// When the oldest of the late packets was sent, of those that were overtaken.
     late_sent: Option<Time>,
 }
 
@@ -315,6 +315,11 @@ impl<C: Copy> Ledger<C> {
         self.stats
     }
 
+    #[cfg(test)]
+    pub(crate) fn ring_steps(&self) -> u64 {
+        self.ring.steps
+    }
+
     /// This ledger with a fault, for tests of the tests.
     #[cfg(any(test, feature = "mutants"))]
     #[must_use]
@@ -376,7 +381,8 @@ impl<C: Copy> Ledger<C> {
         self.ring.set(place, State::Arrived);
         self.delivery.arrived(bytes);
         report.acked_bytes += bytes;
-        if self.largest_acked.is_some_and(|largest| sent.number < largest) {
+        let overtaken = self.largest_acked.is_some_and(|largest| sent.number < largest);
+        if overtaken {
             self.reordering.observed();
         }
         if newly.newest.is_none_or(|newest| sent.number > newest.number) {
@@ -386,7 +392,10 @@ impl<C: Copy> Ledger<C> {
         if let State::Lost { episode, .. } = state {
             self.stats.late += 1;
             report.late_bytes += bytes;
-            newly.late_sent = Some(newly.late_sent.map_or(sent.time, |oldest| oldest.min(sent.time)));
+            // One that only had to make room was not overtaken: it says nothing about reordering.
+            if overtaken {
+                newly.late_sent = Some(newly.late_sent.map_or(sent.time, |oldest| oldest.min(sent.time)));
+            }
             let change = self.episodes.late(episode);
             self.stats.spurious += u64::from(change == EpisodeChange::Spurious);
             report.ended(change);
@@ -502,7 +511,7 @@ impl<C: Copy> Ledger<C> {
     /// Lost slots stand first in the ring, in the order of their loss: the front is the first to go.
     fn gone_deadline(&self) -> Option<Time> {
         match self.ring.front()?.state {
-            State::Lost { at, .. } => Some(at + self.reordering.memory(&self.rtt)),
+            State::Lost { at, .. } => Some(at + Reordering::memory(&self.rtt)),
             _ => None,
         }
     }

@@ -29,7 +29,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+// What `arbitrary` derives names it.
+#[cfg(any(test, feature = "fuzzing"))]
 extern crate std;
 
 mod delivery;
