@@ -9,9 +9,6 @@ use stayfast_units::{PacketNumber, Time};
 /// Most ranges in one ACK frame. The count of those after the first so takes one byte, always.
 pub const MAX_ACK_RANGES: usize = 64;
 
-/// The last microsecond that a [`Time`] can hold.
-const MAX_MICROS: u64 = Time::MAX.as_micros();
-
 /// Packets that have arrived with each ECN mark, since the start of the run (RFC 9000, section 19.3.2).
 ///
 /// ```
@@ -101,18 +98,17 @@ fn write_further(w: &mut Writer<'_>, before: AckRange, range: AckRange, after: u
 }
 
 /// How much earlier `time` is than `before`, signs folded: 0, -1, 1, -2 become 0, 1, 2, 3.
-/// Both are at most [`MAX_MICROS`], so it fits a varint.
+/// Both are microseconds of a [`Time`], below 2^55, so it fits a varint.
 const fn zigzag(before: u64, time: u64) -> u64 {
     if before >= time { (before - time) << 1 } else { ((time - before) << 1) - 1 }
 }
 
-/// The inverse: the time that is `folded` earlier than `before`. `None` if there is no such time.
-fn unzigzag(before: u64, folded: u64) -> Option<u64> {
-    let time =
-        if folded & 1 == 0 { before.checked_sub(folded >> 1)? } else { before.checked_add((folded >> 1) + 1)? };
-    (time <= MAX_MICROS).then_some(time)
+/// The inverse: the time that is `folded` earlier than `before`. `None` before the start of the clock.
+const fn unzigzag(before: u64, folded: u64) -> Option<u64> {
+    if folded & 1 == 0 { before.checked_sub(folded >> 1) } else { before.checked_add((folded >> 1) + 1) }
 }
 
+/// The moment `micros` microseconds after the start of the clock, if a [`Time`] can hold it.
 fn time(micros: u64) -> Result<Time, DecodeError> {
     micros.checked_mul(1_000).map(Time::from_nanos).ok_or(DecodeError::Malformed)
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use alloc::{string::String, vec};
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use core::time::Duration;
 use stayfast_units::{Lineage, PacketNumber, RecordNumber, StoreId, Time};
 
@@ -53,8 +53,8 @@ impl Body {
 #[derive(Arbitrary, Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// The packet is complete. The next has that much room, modulo 1,500 bytes. Before that, a byte of this one is
-    /// changed and it is read again.
+    /// The packet is complete. The next has room for `(room % 1500) >> (room % 8)` bytes: small packets are full
+    /// soon. Before that, a byte of this one is changed and it is read again.
     Send {
         room: u16,
         flip: (u16, u8),
@@ -68,6 +68,7 @@ pub enum Op {
         delay: Number,
         ecn: Option<[Number; 3]>,
         top: Number,
+        #[arbitrary(with = list)]
         ranges: Vec<(u8, Number, Number)>,
     },
     AckFrequency {
@@ -78,6 +79,7 @@ pub enum Op {
     Records {
         alias: u16,
         first: Number,
+        #[arbitrary(with = list)]
         bodies: Vec<Body>,
     },
     Part {
@@ -167,6 +169,23 @@ pub enum Op {
     },
 }
 
+/// As many elements as a byte says, mostly few. (The generator of `Vec` ends with probability 1/2 after each.)
+fn list<'a, T: Arbitrary<'a>>(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Vec<T>> {
+    let len: u8 = bytes.arbitrary()?;
+    (0..len >> (len % 8)).map(|_| bytes.arbitrary()).collect()
+}
+
+/// Operations from the bytes of a fuzzer, until they run out: enough to fill packets.
+///
+/// ```
+/// use stayfast_frame::fuzzing::{check, ops};
+/// check(&ops(&[0x5a; 100]));
+/// ```
+pub fn ops(bytes: &[u8]) -> Vec<Op> {
+    let mut bytes = Unstructured::new(bytes);
+    core::iter::from_fn(|| if bytes.is_empty() { None } else { bytes.arbitrary().ok() }).collect()
+}
+
 /// What a packet must be read as.
 #[derive(Debug)]
 enum Said<'a> {
@@ -221,7 +240,7 @@ pub fn check(ops: &[Op]) {
             let at = usize::from(*at) % packet.len().max(1);
             packet.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bits);
             check_bytes(packet);
-            room = usize::from(next % 1_500);
+            room = usize::from((next % 1_500) >> (next % 8));
         }
         ops = ops.get(len + 1..).unwrap_or_default();
     }
@@ -346,6 +365,7 @@ fn records<'a>(alias: u16, first: Number, bodies: &'a [Body], writer: &mut Write
         assert!(room <= header || first.get() >= varint::MAX);
         return assert_eq!(writer.written(), before);
     };
+    assert!(room > header, "begun without room for one record");
     let (mut len, mut count) = (header, 0);
     for body in bodies {
         let body = body.bytes();
@@ -492,13 +512,18 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn frames_come_back_as_they_were_written() {
-        bolero::check!()
-            .with_test_time(Duration::from_secs(2))
-            .with_arbitrary::<Vec<Op>>()
-            .for_each(|ops: &Vec<Op>| check(ops));
+        static STEPS: AtomicUsize = AtomicUsize::new(0);
+        bolero::check!().with_test_time(Duration::from_secs(2)).for_each(|bytes: &[u8]| {
+            let ops = ops(bytes);
+            STEPS.fetch_add(ops.len(), Relaxed);
+            check(&ops);
+        });
+        // A generator may fail in silence, and then nothing is tested.
+        assert!(STEPS.load(Relaxed) > 1_000);
     }
 
     #[test]
