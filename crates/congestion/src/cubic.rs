@@ -1,6 +1,7 @@
 use crate::curve::Curve;
 use crate::hystart::{Advice, Hystart};
 use crate::{Acked, Controller, Signal, State};
+use core::time::Duration;
 use stayfast_units::Time;
 
 /// What a loss leaves of the window (RFC 9438, 4.6).
@@ -90,7 +91,7 @@ impl Cubic {
         vars.window = vars.window.min(vars.threshold).min(MAX_WINDOW);
     }
 
-    fn avoid(&mut self, acked: &Acked, step: core::time::Duration) {
+    fn avoid(&mut self, acked: &Acked, step: Duration) {
         if acked.limited {
             return;
         }
@@ -202,13 +203,4 @@ impl Controller for Cubic {
 }
 
 #[cfg(test)]
-mod tests {
-
-    #[test]
-    fn any_sequence_keeps_the_rules() {
-        bolero::check!()
-            .with_arbitrary::<std::vec::Vec<crate::fuzzing::Op>>()
-            .with_test_time(core::time::Duration::from_secs(2))
-            .for_each(|ops| crate::fuzzing::check(ops));
-    }
-}
+mod tests;
