@@ -5,7 +5,7 @@ use core::time::Duration;
 const PACKET_THRESHOLD: u64 = 3;
 /// RFC 9002, 6.1.2: kTimeThreshold is 9/8, so this share of the RTT is waited beyond it.
 const TIME_FRACTION: u32 = 8;
-/// RFC 8985, 7.2: a learned window is kept for 16 recoveries.
+/// RFC 8985, 6.2, step 4: a learned window persists for 16 recoveries.
 const QUIET_EPISODES: u32 = 16;
 /// The finest step of the window, so that a path of some nanoseconds divides by something.
 const MIN_STEP: Duration = Duration::from_micros(1);
