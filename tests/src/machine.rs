@@ -1,0 +1,188 @@
+use stayfast_link::{Config, Event, Inbound, Node as Link, Outbound, PeerId, Role, Transmit};
+use stayfast_seal::{Identity, PublicKey, Sessions};
+use stayfast_sim::{Datagram, Node, Poll};
+use stayfast_store::{Inbox, Memory, Outbox, StoreDone, perform};
+use stayfast_units::{RecordNumber, RunId, Time};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Random bytes for the simulator: replayable from the seed, never the same for two runs.
+#[derive(Clone, Debug)]
+pub struct Entropy(u64);
+
+impl Entropy {
+    /// A stream of bytes that depends on the seed and on the number of the run, and on nothing else.
+    pub fn new(seed: u64, run: u64) -> Entropy {
+        let mut entropy = Entropy(seed);
+        let salt = entropy.next();
+        Entropy(salt ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl stayfast_frame::Entropy for Entropy {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// Which half of the link a machine runs.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// It sends what is in its outbox to an address.
+    Sender(SocketAddr),
+    /// It stores what comes; after a restart it remembers the peer's address.
+    Receiver(Option<SocketAddr>),
+}
+
+/// A real protocol machine with a model store and an application that stores at once, as a node of the simulator.
+pub struct Machine {
+    link: Link<Sessions>,
+    peer: PeerId,
+    /// The store, which outlives the machine.
+    pub store: Memory,
+    /// What the machine has told so far.
+    pub events: Vec<Event>,
+    /// How long each delivery takes to become durable.
+    pub store_delay: Duration,
+    done: VecDeque<(Time, StoreDone)>,
+    buf: Vec<u8>,
+    batch: Option<(Transmit, usize)>,
+    appended: Vec<(String, RecordNumber)>,
+}
+
+/// Segments of one transmit.
+const SEGMENTS: usize = 16;
+
+impl Machine {
+    /// A new run over what is in the store.
+    pub fn new(now: Time, part: Part, keys: (&Identity, PublicKey), store: Memory, mut entropy: Entropy) -> Machine {
+        let run = RunId(entropy.next() | 1);
+        let config = Config::default();
+        let mut store = store;
+        let seal = Sessions::new(keys.0, keys.1, None, run, true, Box::new(entropy.clone()));
+        let mut link = Link::new(config.clone(), entropy.next());
+        let (outbound, inbound, addresses) = match part {
+            Part::Sender(to) => {
+                let tails = store.tails().expect("the model store can be read");
+                (Some(Outbound { store: store.store_id(), tails }), None, vec![to])
+            }
+            Part::Receiver(from) => {
+                let cursors = store.cursors().expect("the model store can be read");
+                let allow = vec![String::from("*")];
+                (None, Some(Inbound { allow, cursors, level: store.level() }), from.into_iter().collect())
+            }
+        };
+        let wakes = inbound.is_some() && !addresses.is_empty();
+        let peer = link.add_peer(now, seal, Role { name: "peer".into(), outbound, inbound, addresses });
+        if wakes {
+            link.wake(now, peer);
+        }
+        Machine {
+            link,
+            peer,
+            store,
+            events: Vec::new(),
+            store_delay: Duration::ZERO,
+            done: VecDeque::new(),
+            buf: vec![0; SEGMENTS * usize::from(config.datagram)],
+            batch: None,
+            appended: Vec::new(),
+        }
+    }
+
+    /// Appends records to the outbox; the machine learns of it when it is polled next.
+    pub fn append(&mut self, stream: &str, records: &[&[u8]]) {
+        let appended = self.store.append(stream, records).expect("the model store takes records");
+        let next = appended.first.plus(appended.count.into());
+        self.appended.push((stream.into(), next));
+    }
+
+    /// How the link is doing.
+    pub fn status(&self) -> stayfast_link::Status {
+        self.link.status(self.peer).unwrap_or_default()
+    }
+
+    /// Datagrams dropped, whatever the reason.
+    pub fn rejected(&self) -> Vec<(&'static str, u64)> {
+        self.link.rejected().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.name(), n)).collect()
+    }
+
+    fn work(&mut self, now: Time) {
+        for (stream, next) in self.appended.drain(..) {
+            self.link.appended(now, self.peer, &stream.as_str().into(), next);
+        }
+        while self.done.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, done)) = self.done.pop_front() else { break };
+            self.link.handle_store(now, self.peer, done);
+        }
+        while let Some((_, op)) = self.link.poll_store() {
+            // One model store is outbox and inbox at once; an operation needs one of them.
+            let mut other = self.store.clone();
+            let is_inbox = matches!(op, stayfast_store::StoreOp::Deliver(_) | stayfast_store::StoreOp::ReadCursor { .. });
+            let done = match is_inbox {
+                true => perform(op, None, Some(&mut self.store)),
+                false => perform(op, Some(&mut self.store), None),
+            };
+            let _ = &mut other;
+            match done {
+                Some(done) if is_inbox && !self.store_delay.is_zero() => {
+                    self.done.push_back((now + self.store_delay, done));
+                }
+                Some(done) => self.link.handle_store(now, self.peer, done),
+                None => {}
+            }
+        }
+        while let Some((_, event)) = self.link.poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    fn next_segment(&mut self, out: &mut Datagram) -> bool {
+        let Some((transmit, at)) = self.batch.take() else { return false };
+        let end = (at + transmit.segment).min(transmit.len);
+        out.to = transmit.to;
+        out.bytes.extend_from_slice(&self.buf[at..end]);
+        if end < transmit.len {
+            self.batch = Some((transmit, end));
+        }
+        true
+    }
+}
+
+impl Node for Machine {
+    fn handle(&mut self, now: Time, datagram: &mut Datagram) {
+        self.link.handle_datagram(now, datagram.from, datagram.ecn, &mut datagram.bytes);
+    }
+
+    fn poll(&mut self, now: Time, out: &mut Datagram) -> Poll {
+        if self.next_segment(out) {
+            return Poll::Transmit;
+        }
+        self.work(now);
+        self.link.handle_timeout(now);
+        self.work(now);
+        if let Some(transmit) = self.link.poll_transmit(now, &mut self.buf, SEGMENTS) {
+            self.batch = Some((transmit, 0));
+            self.next_segment(out);
+            return Poll::Transmit;
+        }
+        self.work(now);
+        let link = self.link.next_timeout(now).map(|(at, _)| at);
+        let done = self.done.front().map(|(at, _)| *at);
+        match [link, done].into_iter().flatten().min() {
+            Some(at) => Poll::WakeAt(at),
+            None => Poll::Idle,
+        }
+    }
+}
