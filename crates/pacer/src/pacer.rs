@@ -110,3 +110,78 @@ impl Pacer {
         self.debt.saturating_sub(drained)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate::from_bits_per_sec(100_000_000);
+
+    /// Sends all that may leave, at every moment the pacer names plus what `late` adds; bytes in one second.
+    fn bytes_in_a_second(mut late: impl FnMut(u64) -> Duration) -> u64 {
+        let (mut pacer, mut now, mut sent) = (Pacer::new(), Time::from_millis(7), 0);
+        let end = now + Duration::from_secs(1);
+        for i in 0.. {
+            now = pacer.next_send(now, RATE) + late(i);
+            if now >= end {
+                break;
+            }
+            let bytes = pacer.budget(now, RATE, 1_200);
+            pacer.spend(now, RATE, bytes);
+            sent += bytes;
+        }
+        sent
+    }
+
+    #[test]
+    fn the_rate_is_held_to_the_byte_and_one_burst() {
+        let sent = bytes_in_a_second(|_| Duration::ZERO);
+        assert!((12_500_000..=12_500_000 + 25_000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn late_timers_lose_nothing_within_the_burst() {
+        let sent = bytes_in_a_second(|i| Duration::from_micros(i * 997 % 1_900));
+        assert!((12_450_000..=12_500_000 + 25_000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn an_idle_hour_is_worth_one_burst() {
+        let (mut pacer, start) = (Pacer::new(), Time::from_millis(1));
+        pacer.spend(start, RATE, 25_000);
+        let later = start + Duration::from_secs(3_600);
+        assert_eq!(pacer.budget(later, RATE, 1_200), 20 * 1_200, "2 ms at 100 Mbit/s, in whole datagrams");
+    }
+
+    #[test]
+    fn a_burst_is_never_below_10_or_above_256_datagrams() {
+        let mut pacer = Pacer::new();
+        assert_eq!(pacer.burst(Rate::ZERO), 12_000);
+        assert_eq!(pacer.burst(Rate::MAX), 256 * 1_200);
+        pacer.set_max_datagram(1_472);
+        assert_eq!(pacer.burst(Rate::ZERO), 14_720);
+        assert_eq!(pacer.burst(Rate::MAX), 256 * 1_472);
+    }
+
+    #[test]
+    fn a_rising_rate_shortens_the_wait_at_once() {
+        let (mut pacer, now, slow) = (Pacer::new(), Time::from_millis(1), Rate::from_bytes_per_sec(12_000));
+        pacer.spend(now, slow, 12_000);
+        assert_eq!(pacer.next_send(now, slow), now + Duration::from_millis(100));
+        assert_eq!(pacer.next_send(now, slow.scaled(10, 1)), now + Duration::from_millis(10));
+    }
+
+    #[test]
+    fn extremes_neither_overflow_nor_divide_by_zero() {
+        let mut pacer = Pacer::new();
+        pacer.set_max_datagram(0);
+        pacer.spend(Time::MAX, Rate::ZERO, u64::MAX);
+        pacer.spend(Time::ZERO, Rate::MAX, u64::MAX);
+        assert_eq!(pacer.next_send(Time::ZERO, Rate::ZERO), Time::MAX);
+        assert_eq!(pacer.budget(Time::MAX, Rate::MAX, 0), 0);
+        let mut fresh = Pacer::new();
+        assert_eq!(fresh.budget(Time::MAX, Rate::MAX, u16::MAX), 4 * u64::from(u16::MAX));
+        fresh.spend(Time::ZERO, Rate::MAX, 1);
+        assert_eq!(fresh.budget(Time::MAX, Rate::MAX, 1_200), 256 * 1_200);
+    }
+}
