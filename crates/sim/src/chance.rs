@@ -76,7 +76,7 @@ impl Dice {
 
     /// Does it happen to this datagram?
     pub(crate) fn hit(self, ordinal: u64, probability: Probability) -> bool {
-        let draw = (self.throw(ordinal) >> 32) * 1_000_000 >> 32;
+        let draw = ((self.throw(ordinal) >> 32) * 1_000_000) >> 32;
         draw < u64::from(probability.0)
     }
 

@@ -54,10 +54,12 @@ pub(crate) struct Pool(Vec<Vec<u8>>);
 impl Pool {
     /// More buffers than this are given back to the allocator.
     const MAX: usize = 1 << 16;
+    /// Room in a new buffer: enough for every datagram that is not a fragment, so that it never grows later.
+    const ROOM: usize = 2_048;
 
     /// An empty buffer.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        self.0.pop().unwrap_or_default()
+        self.0.pop().unwrap_or_else(|| Vec::with_capacity(Pool::ROOM))
     }
 
     /// Keeps a buffer for later.
