@@ -39,7 +39,7 @@ pub struct Sessions {
     made: u32,
     /// Ephemeral keys of the peer whose sessions are gone, oldest first.
     seen: VecDeque<[u8; 32]>,
-    /// Whether the set of indices has changed since that was last told.
+    /// Whether the packet that is being opened changes the set of indices.
     indices_changed: bool,
     #[cfg(any(test, feature = "fuzzing"))]
     used: Option<([u8; 32], [u8; 12])>,
@@ -177,7 +177,6 @@ impl Sessions {
         self.noise.ask(&ephemeral, &*payload, &mut message1);
         let (key, own_index) = (init_key(&*k_init), self.random_index());
         self.asking = Some(Asking { ephemeral, payload, message1, own_index, key, number_high });
-        self.indices_changed = true;
     }
 
     fn seal_session(&self, id: SessionId, number: u64, packet: &mut [u8]) -> Option<()> {
@@ -337,7 +336,7 @@ impl Sessions {
         let session = &self.sessions[at];
         session.receive.mask(packet).ok_or(Rejected::Malformed)?;
         let low = layout::read_u32(packet, layout::data::NUMBER).ok_or(Rejected::Malformed)?;
-        let number = number::expand(low, session.window.largest());
+        let number = number::expand(low, session.window.largest()).ok_or(Rejected::Malformed)?;
         session.receive.key.open(number, packet, Kind::Data.header_len()).ok_or(Rejected::Aead)?;
         self.opened(now, at, number, Kind::Data, packet.len())
     }
@@ -362,7 +361,7 @@ impl Sessions {
             kind,
             bound,
             newly_current,
-            indices_changed: mem::take(&mut self.indices_changed),
+            indices_changed: self.indices_changed,
             payload: kind.header_len()..len - TAG_LEN,
         })
     }
@@ -422,6 +421,7 @@ impl Seal for Sessions {
     }
 
     fn open(&mut self, now: Time, packet: &mut [u8]) -> Result<Opened, Rejected> {
+        self.indices_changed = false;
         match Header::parse(packet)? {
             Header::Init { tag, own_index } => self.open_init(now, packet, tag, own_index),
             Header::Reply { index, own_index } => self.open_reply(now, packet, index, own_index),

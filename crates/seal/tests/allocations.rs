@@ -1,0 +1,88 @@
+//! Packets of an established session are sealed and opened without the heap.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use stayfast_frame::{Entropy, Kind, Seal, SessionId, Via};
+use stayfast_seal::{Identity, Sessions};
+use stayfast_units::{RunId, Time};
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to `System` as it is; counting in a `Cell` without a destructor does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: `ptr` came from `System`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Bytes(u8);
+
+impl Entropy for Bytes {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.fill_with(|| {
+            self.0 = self.0.wrapping_mul(5).wrapping_add(1);
+            self.0
+        });
+    }
+}
+
+fn ends(aes: bool) -> [Sessions; 2] {
+    let ids = [1, 2].map(|seed| Identity::generate(&mut Bytes(seed)));
+    [0, 1].map(|i| {
+        let entropy = Box::new(Bytes(3 + i as u8));
+        Sessions::new(&ids[i], ids[1 - i].public(), None, RunId(i as u64 + 1), aes, entropy)
+    })
+}
+
+fn pass(from: &mut Sessions, to: &mut Sessions, via: Via, packet: &mut [u8]) -> SessionId {
+    from.seal(via, packet).unwrap();
+    to.open(Time::ZERO, packet).unwrap().session
+}
+
+#[test]
+fn data_packets_take_nothing_from_the_heap() {
+    for aes in [true, false] {
+        let [mut a, mut b] = ends(aes);
+        let mut packet = [0; 1200];
+        let at_b = pass(&mut a, &mut b, Via::Init, &mut packet);
+        let at_a = pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
+        let before = COUNT.get();
+        for _ in 0..5_000 {
+            pass(&mut a, &mut b, Via::Session(at_a), &mut packet);
+            pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
+            assert!(b.seal(Via::Session(at_a), &mut packet).is_err() || at_a == at_b);
+            assert!(a.open(Time::ZERO, &mut [0x81; 60]).is_err());
+        }
+        assert_eq!(b.kind(Via::Session(at_b)), Some(Kind::Data));
+        assert_eq!(COUNT.get() - before, 0);
+    }
+}
+
+#[test]
+fn more_init_packets_under_a_known_message_take_nothing_either() {
+    let [mut a, mut b] = ends(true);
+    let mut packet = [0; 1200];
+    let at_b = pass(&mut a, &mut b, Via::Init, &mut packet);
+    let before = COUNT.get();
+    for _ in 0..1_000 {
+        pass(&mut a, &mut b, Via::Init, &mut packet);
+    }
+    assert_eq!(COUNT.get() - before, 0);
+    pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
+    assert!(COUNT.get() > before, "the counter counts");
+}
