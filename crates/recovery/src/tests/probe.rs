@@ -1,7 +1,7 @@
 //! When to ask.
 
 use super::{Desk, millis, ms};
-use crate::{Deadline, Outcome, Timeout};
+use crate::{Deadline, EpisodeChange, Outcome, Timeout};
 use stayfast_units::PacketNumber;
 
 #[test]
@@ -78,7 +78,8 @@ fn a_peer_that_is_no_more_is_not_waited_for() {
     desk.ack(180, &[(6, 6)]);
     assert_eq!(desk.take(Outcome::Lost), [1, 2, 3]);
     let mut forgotten = std::vec::Vec::new();
-    desk.ledger.abandon(&mut |sent| forgotten.push(sent.number.0));
+    let change = desk.ledger.abandon(&mut |sent| forgotten.push(sent.number.0));
+    assert_eq!(change, EpisodeChange::Real);
     assert_eq!(forgotten, [4, 5]);
     assert_eq!((desk.ledger.next_timeout(), desk.ledger.in_flight()), (None, 0));
     let report = desk.ack(200, &[(1, 6)]);
