@@ -15,13 +15,14 @@ use arbitrary::{Arbitrary, Unstructured};
 use core::time::Duration;
 use stayfast_units::{Lineage, PacketNumber, RecordNumber, StoreId, Time};
 
-/// A number of any size: `.0 >> (.1 % 64)`. One in eight or so is too large for a varint.
+/// A number of any size: `.0 >> (.1 % 64)`, or, if `.1` is 240 or more, one of the four around 2^62, from where on a
+/// varint ends.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Number(pub u64, pub u8);
 
 impl Number {
     const fn get(self) -> u64 {
-        self.0 >> (self.1 % 64)
+        if self.1 < 240 { self.0 >> (self.1 % 64) } else { (1 << 62) - 3 + self.0 % 4 }
     }
 
     const fn record(self) -> RecordNumber {
