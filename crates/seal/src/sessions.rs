@@ -11,6 +11,9 @@ use stayfast_units::{PacketNumber, RunId, Time};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
+#[cfg(test)]
+mod scenarios;
+
 /// Sessions that a bound packet has proven.
 const PROVEN: usize = 2;
 /// Sessions that none has proven yet. Our own message 1, as long as it is not answered, counts as one.
