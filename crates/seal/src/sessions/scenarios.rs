@@ -428,3 +428,65 @@ fn good_sessions_outlive_a_flood_of_bad_packets() {
     assert!(good.iter().all(|packet| open(&mut b, packet).is_ok()));
     pass(&mut b, &mut a, Via::Session(at_b));
 }
+
+#[test]
+fn a_run_without_a_name_is_refused() {
+    let (mut a, mut b) = (start('a', 0), start('b', 2));
+    assert_eq!(open(&mut b, &init(&mut a)), Err(Rejected::Malformed));
+    let answer = Via::Session(pass(&mut b, &mut a, Via::Init).session);
+    assert_eq!(open(&mut b, &seal(&mut a, answer, b"")), Err(Rejected::Malformed));
+}
+
+#[test]
+fn entropy_that_repeats_itself_gives_no_index_twice() {
+    struct Constant;
+    impl Entropy for Constant {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            bytes.fill(1);
+        }
+    }
+    let mut b = node('b', 9, true, None, Box::new(Constant));
+    for run in 1..=4 {
+        pass(&mut start('a', run), &mut b, Via::Init);
+    }
+    let mut indices: Vec<_> = b.indices().collect();
+    indices.dedup();
+    assert_eq!(indices.len(), 4);
+}
+
+/// Gives these bytes and then no more.
+struct Given(Vec<u8>);
+
+impl Entropy for Given {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.0.drain(..bytes.len()).collect::<Vec<_>>());
+    }
+}
+
+/// docs/sessions.json is computed from the text of docs/sessions.md by a program in another language.
+#[test]
+fn packets_are_those_of_the_document() {
+    let file: serde_json::Value = serde_json::from_str(include_str!("../../../../docs/sessions.json")).unwrap();
+    let hex = |value: &serde_json::Value| crate::known_answers::hex(value.as_str().unwrap());
+    let exchanges = file["exchanges"].as_array().unwrap();
+    for exchange in exchanges {
+        let ids = [0, 1].map(|i| Identity::generate(&mut Given(hex(&exchange["secrets"][i]))));
+        let psk = hex(&exchange["psk"]).try_into().unwrap();
+        let mut ends = [0, 1].map(|i| {
+            let run = RunId(exchange["runs"][i].as_u64().unwrap());
+            let entropy = Box::new(Given(hex(&exchange["entropy"][i])));
+            let aes = exchange["aes"][i].as_bool().unwrap();
+            let mut end = Sessions::new(&ids[i], ids[1 - i].public(), Some(psk), run, aes, entropy);
+            end.set_next_number(exchange["numbers"][i].as_str().unwrap().parse().unwrap());
+            end
+        });
+        let mut vias = [Via::Init; 2];
+        for (i, packet) in exchange["packets"].as_array().unwrap().iter().enumerate() {
+            let (from, to) = (i % 2, 1 - i % 2);
+            let sealed = seal(&mut ends[from], vias[from], &hex(&packet["payload"]));
+            assert_eq!(sealed, hex(&packet["hex"]), "packet {i}");
+            vias[to] = Via::Session(open(&mut ends[to], &sealed).unwrap().session);
+        }
+    }
+    assert_eq!(exchanges.len(), 2);
+}
