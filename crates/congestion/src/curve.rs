@@ -46,12 +46,12 @@ impl Curve {
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
         self.w_est += alpha * share * segment;
 
-        let t = seconds(self.elapsed);
-        if self.at(t, segment) < self.w_est {
-            return self.w_est.clamp(window, 1.5 * window);
-        }
-        let target = self.at(t + seconds(rtt), segment).clamp(window, 1.5 * window);
-        window + (target - window) * share
+        // The RFC switches between the two windows; taking the larger is smooth where they cross, and what
+        // Linux does.
+        let t = seconds(self.elapsed) + seconds(rtt);
+        let target = self.at(t, segment).clamp(window, 1.5 * window);
+        let cubic = window + (target - window) * share;
+        cubic.max(self.w_est.min(1.5 * window))
     }
 }
 

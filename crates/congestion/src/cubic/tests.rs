@@ -1,4 +1,5 @@
 use super::*;
+use crate::fuzzing::{Ops, check};
 
 const SEGMENT: u64 = 1_200;
 
@@ -83,10 +84,12 @@ impl Run {
 
 #[test]
 fn any_sequence_keeps_the_rules() {
-    bolero::check!()
-        .with_arbitrary::<std::vec::Vec<crate::fuzzing::Op>>()
-        .with_test_time(Duration::from_secs(2))
-        .for_each(|ops| crate::fuzzing::check(ops));
+    let count = core::sync::atomic::AtomicUsize::new(0);
+    bolero::check!().with_arbitrary::<Ops>().with_max_len(2_048).with_iterations(2_000).for_each(|Ops(ops)| {
+        count.fetch_add(ops.len(), core::sync::atomic::Ordering::Relaxed);
+        check(ops);
+    });
+    assert!(count.into_inner() > 20_000, "a generator that gives up makes an empty test");
 }
 
 /// RFC 9438, 5.1: the mean window is 1.054 (RTT / p)^(3/4) packets where the cubic is above Reno.
@@ -314,5 +317,5 @@ fn every_window_of_a_long_run_is_the_same_everywhere() {
             digest = (digest ^ run.cubic.current.window.to_bits()).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    assert_eq!(digest, 0xf025_dfb9_9714_35eb, "{digest:#x}");
+    assert_eq!(digest, 0x7c9e_0936_4871_ee02, "{digest:#x}");
 }
