@@ -97,5 +97,5 @@ fn compare(set: &RangeSet, model: &BTreeSet<u64>, origin: u64) {
 
 #[test]
 fn any_operations() {
-    bolero::check!().with_arbitrary::<Vec<Op>>().with_iterations(2000).for_each(|ops| check(ops));
+    super::check_many(check);
 }

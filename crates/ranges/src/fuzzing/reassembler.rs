@@ -302,5 +302,5 @@ impl Pair {
 
 #[test]
 fn any_operations() {
-    bolero::check!().with_arbitrary::<Vec<Op>>().with_iterations(2000).for_each(|ops| check(ops));
+    super::check_many(check);
 }
