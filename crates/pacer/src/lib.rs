@@ -7,8 +7,8 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 extern crate alloc;
-#[cfg(test)]
-extern crate std;
+#[cfg(any(test, feature = "fuzzing"))]
+extern crate std; // for the code that `arbitrary` derives
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
-extern crate std;
+#[cfg(any(test, feature = "fuzzing"))]
+extern crate std; // for the code that `arbitrary` derives
 
 mod assembled;
 #[cfg(any(test, feature = "fuzzing"))]
