@@ -101,7 +101,7 @@ impl SqliteOutbox {
                     let now = Stream::find(db, &stream.name)?;
                     Ok(walk(db, now.as_ref().unwrap_or(&stream), start, &mut auditor)?)
                 })?;
-                self.quarantine(stream.id, &std::mem::take(&mut auditor.damaged));
+                self.quarantine(&std::mem::take(&mut auditor.damaged));
                 if auditor.at == start {
                     break;
                 }
@@ -161,7 +161,7 @@ impl Visit for Auditor {
         true
     }
 
-    fn damaged(&mut self, first: i64) {
-        self.damaged.push(first);
+    fn damaged(&mut self, id: i64) {
+        self.damaged.push(id);
     }
 }

@@ -11,7 +11,7 @@ const CHECKPOINT_BYTES: i64 = 4 << 20;
 /// Bytes to which the log file is cut once it has been copied (it grows beyond only while a reader holds it).
 const LOG_BYTES: i64 = 16 << 20;
 /// Page size of a new file, bytes. Measured in `docs/store.md`.
-const PAGE_BYTES: i64 = 4096;
+const PAGE_BYTES: i64 = 2048;
 
 /// How a store is opened.
 ///

@@ -1,6 +1,7 @@
 use crate::error::{Fail, translate};
 use crate::lock::{LinkLock, LinkLockError};
 use crate::open::{Options, Owned};
+use crate::row::row_ids;
 use crate::session::{Lineages, append};
 use crate::walk::{Stream, Visit, walk};
 use rusqlite::Connection;
@@ -55,16 +56,15 @@ impl SqliteOutbox {
 
     /// Keeps a copy of rows that were found damaged. The rows stay where they are until they are trimmed, and read as
     /// gaps; a copy that cannot be made now is made at the next read.
-    pub(crate) fn quarantine(&mut self, stream: i64, rows: &[i64]) {
+    pub(crate) fn quarantine(&mut self, rows: &[i64]) {
         if rows.is_empty() {
             return;
         }
-        let copy = "INSERT OR IGNORE INTO stayfast_quarantine \
-                    SELECT stream, first, count, opened, lineage, parent, sum, records, bodies \
-                    FROM stayfast_outbox WHERE stream = ?1 AND first = ?2";
+        let copy = "INSERT OR IGNORE INTO stayfast_quarantine (id, count, opened, lineage, parent, sum, records, bodies) \
+                    SELECT id, count, opened, lineage, parent, sum, records, bodies FROM stayfast_outbox WHERE id = ?1";
         let copied = self.owned.write_unsynced(|tx| {
-            for first in rows {
-                tx.prepare_cached(copy)?.execute((stream, first))?;
+            for id in rows {
+                tx.prepare_cached(copy)?.execute([id])?;
             }
             Ok(())
         });
@@ -90,12 +90,11 @@ impl Outbox for SqliteOutbox {
 
     fn read(&mut self, stream: &str, from: RecordNumber, max_bytes: usize) -> Result<Vec<Loaded>, StoreError> {
         let mut reader = Reader { loaded: Vec::new(), damaged: Vec::new(), bytes: 0, count: 0, max_bytes };
-        let id = self.owned.read(|db| {
-            let Some(stream) = Stream::find(db, stream)? else { return Ok(0) };
-            walk(db, &stream, from, &mut reader)?;
-            Ok(stream.id)
+        self.owned.read(|db| match Stream::find(db, stream)? {
+            Some(stream) => Ok(walk(db, &stream, from, &mut reader)?),
+            None => Ok(()),
         })?;
-        self.quarantine(id, &reader.damaged);
+        self.quarantine(&reader.damaged);
         Ok(reader.loaded)
     }
 
@@ -126,10 +125,13 @@ fn trim(tx: &Connection, stream: &str, to: RecordNumber) -> Result<(), Fail> {
         return Ok(());
     }
     // A row is forgotten when its last record is.
-    let keep = if to == stream.next { i64::MAX } else { stream.row_of(tx, to)? };
-    let sum = "SELECT coalesce(sum(length(bodies)), 0) FROM stayfast_outbox WHERE stream = ?1 AND first < ?2";
-    let freed: i64 = tx.prepare_cached(sum)?.query_row((stream.id, keep), |row| row.get(0))?;
-    tx.prepare_cached("DELETE FROM stayfast_outbox WHERE stream = ?1 AND first < ?2")?.execute((stream.id, keep))?;
+    let (start, mut end) = row_ids(stream.id, to);
+    if to < stream.next {
+        end = stream.row_of(tx, to)?;
+    }
+    let sum = "SELECT coalesce(sum(length(bodies)), 0) FROM stayfast_outbox WHERE id >= ?1 AND id < ?2";
+    let freed: i64 = tx.prepare_cached(sum)?.query_row([start, end], |row| row.get(0))?;
+    tx.prepare_cached("DELETE FROM stayfast_outbox WHERE id >= ?1 AND id < ?2")?.execute([start, end])?;
     let update = "UPDATE stayfast_streams SET trimmed = ?2, bytes = max(bytes - ?3, 0) WHERE id = ?1";
     tx.prepare_cached(update)?.execute((stream.id, to.0 as i64, freed))?;
     Ok(())
@@ -178,7 +180,7 @@ impl Visit for Reader {
         (0..count).all(|i| self.room(0) && self.run(origin, first.plus(i)).push_hole(Hole::Gap).is_ok())
     }
 
-    fn damaged(&mut self, first: i64) {
-        self.damaged.push(first);
+    fn damaged(&mut self, id: i64) {
+        self.damaged.push(id);
     }
 }

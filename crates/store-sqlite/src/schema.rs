@@ -27,12 +27,11 @@ CREATE TABLE stayfast_streams (
     bytes   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- Sender: one row per append. records holds 8 bytes for each record: end of its body in bodies and CRC-32C of its body,
--- both little-endian. sum is the CRC-32C of first, count, opened, lineage, parent (8 bytes each, little-endian) and
--- records.
+-- Sender: one row per append, in one tree without an index beside it: id = stream * 2^44 + first. records holds 8 bytes
+-- for each record: end of its body in bodies and CRC-32C of its body, both little-endian. sum is the CRC-32C of id,
+-- count, opened, lineage, parent (8 bytes each, little-endian) and records.
 CREATE TABLE stayfast_outbox (
-    stream  INTEGER NOT NULL,
-    first   INTEGER NOT NULL,
+    id      INTEGER PRIMARY KEY,
     count   INTEGER NOT NULL,
     opened  INTEGER NOT NULL,
     lineage INTEGER NOT NULL,
@@ -40,13 +39,13 @@ CREATE TABLE stayfast_outbox (
     sum     INTEGER NOT NULL,
     records BLOB NOT NULL,
     bodies  BLOB NOT NULL,
-    PRIMARY KEY (stream, first)
-) STRICT, WITHOUT ROWID;
+    stream  INTEGER GENERATED ALWAYS AS (id >> 44) VIRTUAL,
+    first   INTEGER GENERATED ALWAYS AS (id & 17592186044415) VIRTUAL
+) STRICT;
 
 -- Sender: copies of rows of stayfast_outbox that were found damaged. Nothing reads them but people.
 CREATE TABLE stayfast_quarantine (
-    stream  INTEGER NOT NULL,
-    first   INTEGER NOT NULL,
+    id      INTEGER PRIMARY KEY,
     count   INTEGER NOT NULL,
     opened  INTEGER NOT NULL,
     lineage INTEGER NOT NULL,
@@ -54,8 +53,9 @@ CREATE TABLE stayfast_quarantine (
     sum     INTEGER NOT NULL,
     records BLOB NOT NULL,
     bodies  BLOB NOT NULL,
-    PRIMARY KEY (stream, first, lineage)
-) STRICT, WITHOUT ROWID;
+    stream  INTEGER GENERATED ALWAYS AS (id >> 44) VIRTUAL,
+    first   INTEGER GENERATED ALWAYS AS (id & 17592186044415) VIRTUAL
+) STRICT;
 
 -- Receiver: records below next are stored; lineage is that of record next - 1.
 CREATE TABLE stayfast_cursors (

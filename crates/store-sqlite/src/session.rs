@@ -1,6 +1,6 @@
 use crate::error::Fail;
 use crate::open::Options;
-use crate::row::Encoded;
+use crate::row::{Encoded, row_id};
 use crate::schema::{attach, random};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use stayfast_store::{AppendError, Appended, Limits, Origin, StoreError};
@@ -108,7 +108,8 @@ pub(crate) fn append(
         let (lineage, parent) = (origin.lineage.0 as i64, origin.parent.0 as i64);
         tx.prepare_cached(update)?.execute((id, first.0 as i64, lineage, parent))?;
     }
-    Encoded::new(first, &origin, records).insert(tx, id, first, &origin)?;
+    let row = row_id(id, first).ok_or_else(|| StoreError::Io(format!("the numbers of {stream} are used up")))?;
+    Encoded::new(row, origin, records).insert(tx)?;
     Ok(Appended { first, count: records.len() as u32, origin })
 }
 

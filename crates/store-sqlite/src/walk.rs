@@ -1,4 +1,4 @@
-use crate::row::Decoded;
+use crate::row::{Decoded, row_ids};
 use rusqlite::{Connection, OptionalExtension, Row};
 use stayfast_store::Origin;
 use stayfast_units::{Lineage, RecordNumber};
@@ -40,11 +40,12 @@ impl Stream {
         db.prepare_cached(&select)?.query_map([], Stream::new)?.collect()
     }
 
-    /// The first number of the row that holds `number`: no later row does.
+    /// The id of the row that holds `number`, if there is one: a later row does not.
     pub fn row_of(&self, db: &Connection, number: RecordNumber) -> rusqlite::Result<i64> {
-        let select = "SELECT max(first) FROM stayfast_outbox WHERE stream = ?1 AND first <= ?2";
-        let found: Option<i64> = db.prepare_cached(select)?.query_row((self.id, number.0 as i64), |row| row.get(0))?;
-        Ok(found.unwrap_or(0))
+        let (start, end) = row_ids(self.id, number.next());
+        let select = "SELECT max(id) FROM stayfast_outbox WHERE id >= ?1 AND id < ?2";
+        let found: Option<i64> = db.prepare_cached(select)?.query_row([start, end], |row| row.get(0))?;
+        Ok(found.unwrap_or(start))
     }
 }
 
@@ -54,8 +55,8 @@ pub(crate) trait Visit {
     fn record(&mut self, origin: &Origin, number: RecordNumber, body: &[u8]) -> bool;
     /// Numbers whose records are damaged or missing.
     fn gap(&mut self, origin: &Origin, first: RecordNumber, count: u64) -> bool;
-    /// The row that begins with `first` is damaged, as a whole or in part.
-    fn damaged(&mut self, first: i64);
+    /// The row with this id is damaged, as a whole or in part.
+    fn damaged(&mut self, id: i64);
 }
 
 /// Shows every number of the stream from `from` on to `visit`, in order and without omission.
@@ -71,9 +72,10 @@ pub(crate) fn walk(
     let mut at = from.max(stream.trimmed);
     let mut before = Origin::default();
     let columns = Decoded::COLUMNS;
-    let select = format!("SELECT {columns} FROM stayfast_outbox WHERE stream = ?1 AND first >= ?2 ORDER BY first");
+    let select = format!("SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id");
     let mut statement = db.prepare_cached(&select)?;
-    let mut rows = statement.query((stream.id, stream.row_of(db, at)?))?;
+    let (_, end) = row_ids(stream.id, stream.next);
+    let mut rows = statement.query((stream.row_of(db, at)?, end))?;
     while let Some(row) = rows.next()? {
         let Some(found) = Decoded::new(row)? else {
             visit.damaged(row.get(0)?);
@@ -105,7 +107,7 @@ fn show(row: &Decoded<'_>, at: RecordNumber, visit: &mut impl Visit) -> bool {
             Some(body) => visit.record(&row.origin, number, body),
             None => {
                 if !std::mem::replace(&mut told, true) {
-                    visit.damaged(row.first.0 as i64);
+                    visit.damaged(row.id);
                 }
                 visit.gap(&row.origin, number, 1)
             }

@@ -2,11 +2,11 @@
 //! Syncs are counted by strace where there is one.
 #![cfg(target_os = "linux")]
 
-use std::path::Path;
-use std::process::Command;
 use stayfast_store::{CursorKey, Delivery, Inbox, Outbox, Position, Run};
 use stayfast_store_sqlite::{Options, SqliteInbox, SqliteOutbox};
 use stayfast_units::{Lineage, RecordNumber, StoreId};
+use std::path::Path;
+use std::process::Command;
 
 const ROUNDS: u64 = 400;
 /// Names of the work that the child does.
