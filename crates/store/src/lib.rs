@@ -18,7 +18,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 extern crate std;
 
 mod error;
