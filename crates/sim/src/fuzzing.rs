@@ -1,5 +1,7 @@
 //! Operations on a path, what must hold of it, and the check that fuzz targets and tests share.
 
+use crate::chance::Dice;
+use crate::path::COPY;
 use crate::{Datagram, Element, Limit, Path, PathSpec, Probability};
 use alloc::string::ToString;
 use alloc::vec;
@@ -12,7 +14,7 @@ use stayfast_units::{Rate, Time};
 /// One step of a test of a path.
 #[derive(Clone, Copy, Debug, Arbitrary)]
 pub enum Op {
-    /// Adds an element; only before the first of the other operations.
+    /// Adds an element, before all other operations wherever it stands among them.
     Build(Part),
     /// Changes the parameters of an element.
     Change(Part),
@@ -67,7 +69,7 @@ impl From<Part> for Element {
 }
 
 /// Elements of a path under test; more are not added.
-const ELEMENTS_MAX: usize = 8;
+const ELEMENTS_MAX: usize = 6;
 
 /// Does what `ops` say to a path and checks, after each of them, that
 ///
@@ -75,15 +77,15 @@ const ELEMENTS_MAX: usize = 8;
 /// - what comes out is what went in, and no earlier than the delays and the time on the wire allow;
 /// - the order is kept, unless there is jitter;
 /// - no more waits at a bottleneck than its limit allows;
-/// - a second path that is looked at only at the end hands out the same datagrams in the same order;
-/// - a path of delays, bottlenecks and switches that nobody changes does exactly what a calculation says;
+/// - a second path that is looked at only now and then does the same: what happens in it happens in time;
+/// - until its parameters change, the path does exactly what a calculation says, element by element;
 /// - in the end everything has left.
 ///
 /// # Panics
 ///
 /// If one of these does not hold.
 pub fn check(ops: &[Op]) {
-    let built = ops.iter().map_while(|op| if let Op::Build(part) = op { Some(Element::from(*part)) } else { None });
+    let built = ops.iter().filter_map(|op| if let Op::Build(part) = op { Some(Element::from(*part)) } else { None });
     let elements: Vec<Element> = built.take(ELEMENTS_MAX).collect();
     let mut test = Test::new(&elements);
     for op in ops {
@@ -113,14 +115,18 @@ pub fn check_text(text: &str) {
 
 struct Test {
     now: Time,
+    built: Vec<Element>,
+    /// With the parameters that hold now.
     elements: Vec<Element>,
-    changed: bool,
+    /// When parameters first changed.
+    changed: Time,
     /// Looked at whenever it asks for it.
     prompt: Path,
-    /// Looked at in the end.
+    /// Looked at after each operation.
     late: Path,
     pushed: Vec<(Time, Datagram)>,
     popped: Vec<(Time, Datagram)>,
+    popped_late: usize,
     /// The least that all delays have added up to.
     delay: Duration,
     /// The most that may wait, in bytes; none if a limit counts datagrams.
@@ -134,12 +140,14 @@ impl Test {
         let build = || elements.iter().fold(Path::new(), |path, element| path.with(*element)).seeded(1, "test");
         let mut test = Test {
             now: Time::ZERO,
+            built: elements.to_vec(),
             elements: elements.to_vec(),
-            changed: false,
+            changed: Time::MAX,
             prompt: build(),
             late: build(),
             pushed: Vec::new(),
             popped: Vec::new(),
+            popped_late: 0,
             delay: Duration::MAX,
             limit: Some(0),
         };
@@ -164,7 +172,7 @@ impl Test {
     }
 
     fn change(&mut self, element: Element) {
-        self.changed = true;
+        self.changed = self.changed.min(self.now);
         let same = |other: &Element| core::mem::discriminant(other) == core::mem::discriminant(&element);
         let expected = self.elements.iter().any(same);
         self.elements.iter_mut().filter(|other| same(other)).for_each(|other| *other = element);
@@ -194,6 +202,12 @@ impl Test {
             }
         }
         self.now = end;
+        while let Some(datagram) = self.late.pop(end) {
+            assert_eq!(Some(&datagram), self.popped.get(self.popped_late).map(|(_, datagram)| datagram));
+            self.popped_late += 1;
+        }
+        assert_eq!(self.popped_late, self.popped.len());
+        assert_eq!(self.late.next_timeout(), self.prompt.next_timeout(), "it matters when one looks");
     }
 
     /// A datagram has come out.
@@ -222,7 +236,6 @@ impl Test {
     }
 
     fn finish(mut self) {
-        let expected = self.calculated();
         if self.elements.iter().any(|element| matches!(element, Element::Rate(Rate::ZERO, _))) {
             self.change(Element::Rate(Rate::from_bytes_per_sec(1_000), Limit::NONE));
         }
@@ -231,40 +244,58 @@ impl Test {
         }
         self.account();
         assert_eq!(self.prompt.in_flight(), 0);
-        let late = core::iter::from_fn(|| self.late.pop(Time::MAX));
-        assert!(late.eq(self.popped.iter().map(|(_, datagram)| datagram.clone())), "it matters when one looks");
         assert_eq!(self.late.stats(), self.prompt.stats());
-        if let Some(expected) = expected {
-            let times: Vec<_> = self.popped.iter().map(|(time, datagram)| (*time, ordinal(datagram))).collect();
-            assert_eq!(times, expected);
-        }
+        let before_changes = |(time, _): &(Time, u64)| *time < self.changed;
+        let popped = self.popped.iter().map(|(time, datagram)| (*time, ordinal(datagram) as u64));
+        let calculated = self.calculated().into_iter().map(|(time, ordinal)| (time, ordinal & !COPY));
+        assert!(popped.filter(before_changes).eq(calculated.filter(before_changes)), "not as calculated");
     }
 
-    /// When each datagram comes out, one element after the other and each for all datagrams at once; none for
-    /// paths with chance in them, or with changes.
-    fn calculated(&self) -> Option<Vec<(Time, usize)>> {
-        let mut flow: Vec<_> = self.pushed.iter().map(|(time, datagram)| (*time, ordinal(datagram))).collect();
-        for element in &self.elements {
-            match element {
-                Element::Delay(delay) => flow.iter_mut().for_each(|(time, _)| *time += *delay),
-                Element::Outage(true) => flow.clear(),
+    /// When each datagram comes out if nothing is changed: one element after the other, each for all datagrams at
+    /// once.
+    fn calculated(&self) -> Vec<(Time, u64)> {
+        let mut flow: Vec<_> = (0..).zip(&self.pushed).map(|(ordinal, (time, _))| (*time, ordinal)).collect();
+        for (i, element) in self.built.iter().enumerate() {
+            let nth = self.built[..i].iter().filter(|other| kind(other) == kind(element)).count();
+            let dice = Dice::new(1, "test", kind(element), nth);
+            match *element {
+                Element::Loss(probability) => flow.retain(|(_, ordinal)| !dice.hit(*ordinal, probability)),
+                Element::Duplicate(probability) => {
+                    let copies = |(time, ordinal)| {
+                        let copy = dice.hit(ordinal, probability).then_some((time, ordinal | COPY));
+                        core::iter::once((time, ordinal)).chain(copy)
+                    };
+                    flow = flow.into_iter().flat_map(copies).collect();
+                }
+                Element::Jitter(most) => {
+                    flow.iter_mut().for_each(|(time, ordinal)| *time += dice.within(*ordinal, most));
+                    flow.sort_by_key(|(time, _)| *time);
+                }
+                Element::OrderedJitter(most) => {
+                    let mut last = Time::ZERO;
+                    for (time, ordinal) in &mut flow {
+                        last = last.max(*time + dice.within(*ordinal, most));
+                        *time = last;
+                    }
+                }
+                Element::Delay(delay) => flow.iter_mut().for_each(|(time, _)| *time += delay),
+                Element::Outage(true) | Element::Rate(Rate::ZERO, _) => flow.clear(),
                 Element::Outage(false) => {}
-                Element::Rate(rate, limit) if *rate != Rate::ZERO => flow = self.served(&flow, *rate, *limit),
-                _ => return None,
+                Element::Rate(rate, limit) => flow = self.served(&flow, rate, limit),
             }
         }
-        Some(flow).filter(|_| !self.changed)
+        flow
     }
 
     /// Lindley's recursion: a datagram begins when it arrives or when the one before it ends, whichever is later.
     /// Moments are in nanoseconds times the rate, in which everything is whole.
-    fn served(&self, arrivals: &[(Time, usize)], rate: Rate, limit: Limit) -> Vec<(Time, usize)> {
+    fn served(&self, arrivals: &[(Time, u64)], rate: Rate, limit: Limit) -> Vec<(Time, u64)> {
         let rate = u128::from(rate.bytes_per_sec());
         let mut end = 0u128;
         let mut begun: Vec<(u128, u64)> = Vec::new();
         let mut departures = Vec::new();
         for &(arrival, ordinal) in arrivals {
-            let size = self.pushed[ordinal].1.wire_size();
+            let size = self.pushed[(ordinal & !COPY) as usize].1.wire_size();
             let now = u128::from(arrival.as_nanos());
             let waiting: Vec<u64> = begun.iter().filter(|(begin, _)| *begin > now).map(|(_, size)| *size).collect();
             let busy = end.div_ceil(rate) > now;
@@ -276,6 +307,19 @@ impl Test {
             departures.push((Time::from_nanos(end.div_ceil(rate) as u64), ordinal));
         }
         departures
+    }
+}
+
+/// The name under which an element throws its dice.
+fn kind(element: &Element) -> &'static str {
+    match element {
+        Element::Loss(_) => "loss",
+        Element::Duplicate(_) => "duplicate",
+        Element::Jitter(_) => "jitter",
+        Element::OrderedJitter(_) => "ordered jitter",
+        Element::Delay(_) => "delay",
+        Element::Rate(..) => "rate",
+        Element::Outage(_) => "outage",
     }
 }
 

@@ -79,3 +79,39 @@ impl PartialEq for Held {
 }
 
 impl Eq for Held {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Datagram;
+
+    fn packet(ordinal: u64) -> Packet {
+        Packet { ordinal, datagram: Datagram::blank(std::vec![]) }
+    }
+
+    #[test]
+    fn in_a_line_nobody_leaves_before_the_one_in_front() {
+        let mut line = Line::default();
+        for (ordinal, due) in [(0, 10), (1, 3), (2, 12)] {
+            line.push(Time::from_millis(due), packet(ordinal));
+        }
+        for (ordinal, due) in [(0, 10), (1, 10), (2, 12)] {
+            assert_eq!(line.due(), Some(Time::from_millis(due)));
+            assert_eq!(line.pop().map(|packet| packet.ordinal), Some(ordinal));
+        }
+        assert_eq!(line.due(), None);
+    }
+
+    #[test]
+    fn in_a_crowd_each_leaves_at_its_time_and_equals_as_they_came() {
+        let mut crowd = Crowd::default();
+        for (ordinal, due) in [(0, 10), (1, 3), (2, 10), (3, 10)] {
+            crowd.push(Time::from_millis(due), packet(ordinal));
+        }
+        for (ordinal, due) in [(1, 3), (0, 10), (2, 10), (3, 10)] {
+            assert_eq!(crowd.due(), Some(Time::from_millis(due)));
+            assert_eq!(crowd.pop().map(|packet| packet.ordinal), Some(ordinal));
+        }
+        assert_eq!(crowd.due(), None);
+    }
+}

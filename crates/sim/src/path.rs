@@ -76,7 +76,7 @@ pub(crate) struct Packet {
 }
 
 /// Copies count from here, so that a copy has a fate of its own.
-const COPY: u64 = 1 << 63;
+pub(crate) const COPY: u64 = 1 << 63;
 
 #[derive(Debug)]
 struct Stage {

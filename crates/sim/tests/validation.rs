@@ -91,6 +91,15 @@ fn what_leaves_makes_room_for_what_arrives_at_the_same_moment() {
     assert_eq!(path.stats().overflowed, 0);
     path.push(Time::from_millis(1), datagram(3, 1_000));
     assert_eq!(path.stats().overflowed, 1);
+
+    // Also if it arrives from another element.
+    let mut path =
+        Path::new().delay(Duration::from_millis(5)).rate(Rate::from_bytes_per_sec(1_000_000), Limit::Packets(1));
+    for (ms, n) in [(0, 0), (0, 1), (1, 2), (2, 3)] {
+        path.push(Time::from_millis(ms), datagram(n, 1_000));
+    }
+    drain(&mut path, Time::MAX, &mut Vec::new());
+    assert_eq!(path.stats().overflowed, 0);
 }
 
 #[test]
@@ -187,7 +196,8 @@ fn a_copy_has_a_jitter_of_its_own() {
     let mut path = Path::new().duplicate(Probability::ONE).jitter(Duration::from_millis(1));
     let mut out = send(&mut path, 1_000, Duration::from_millis(2));
     out.sort();
-    assert!(out.chunks(2).filter(|pair| pair[0].1 != pair[1].1).count() > 990);
+    let gaps = out.chunks(2).map(|pair| pair[0].1.max(pair[1].1) - pair[0].1.min(pair[1].1));
+    assert!(gaps.filter(|gap| *gap > Duration::from_micros(10)).count() > 950);
 }
 
 #[test]
@@ -214,6 +224,14 @@ fn one_elements_chance_does_not_shift_anothers() {
     assert!(lossy.len() < plain.len() && doubled.len() > plain.len());
     assert!(lossy.iter().all(|arrival| plain.contains(arrival)), "those that came through came at another time");
     assert!(plain.iter().all(|arrival| doubled.contains(arrival)), "the originals came at another time");
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let mut path = Path::new().delay(Duration::from_millis(10));
+    assert!(path.pop(Time::from_millis(5)).is_none());
+    path.push(Time::from_millis(3), datagram(0, 100));
+    assert_eq!(path.next_timeout(), Some(Time::from_millis(15)));
 }
 
 #[test]
