@@ -1,5 +1,5 @@
 use super::*;
-use crate::fuzzing::{Ops, check};
+use crate::fuzzing::{Op, Ops, check};
 
 const SEGMENT: u64 = 1_200;
 
@@ -90,6 +90,23 @@ fn any_sequence_keeps_the_rules() {
         check(ops);
     });
     assert!(count.into_inner() > 20_000, "a generator that gives up makes an empty test");
+}
+
+#[test]
+fn more_bytes_never_make_a_smaller_window_where_cubic_and_reno_cross() {
+    let mark = Op::Congestion { age: 3_043_971_411, ecn: true };
+    check(&[mark, Op::Round { millis: 83 }, Op::Round { millis: 185 }, Op::Round { millis: 0 }]);
+}
+
+#[test]
+fn datagrams_of_one_byte_are_paced() {
+    check(&[
+        Op::Persistent,
+        Op::Datagram(0),
+        Op::Persistent,
+        Op::Round { millis: 1 },
+        Op::Congestion { age: 0, ecn: false },
+    ]);
 }
 
 /// RFC 9438, 5.1: the mean window is 1.054 (RTT / p)^(3/4) packets where the cubic is above Reno.
