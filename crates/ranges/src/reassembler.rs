@@ -422,9 +422,7 @@ impl Reassembler {
     /// After a change at run `i`: joins what follows it, and finds how far the stream is complete.
     fn settle(&mut self, i: usize) {
         self.join(i);
-        while self.runs.get(self.ready).is_some_and(|run| run.first() == self.next().0)
-            && self.ready.checked_sub(1).is_none_or(|last| self.runs[last].begun.is_none())
-        {
+        while self.runs.get(self.ready).is_some_and(|run| run.first() == self.next().0) {
             self.ready += 1;
         }
     }

@@ -12,7 +12,7 @@ use stayfast_units::RecordNumber;
 pub enum Op {
     /// `record`.
     Record {
-        /// Distance from three numbers before the next one that is wanted.
+        /// Distance modulo 12 from three numbers before the next one that is wanted.
         ahead: u8,
         /// Another length than usual if it is zero modulo 8.
         odd: u8,
@@ -35,22 +35,24 @@ pub enum Op {
     },
     /// `take` and, if asked, `recycle`.
     Take {
-        /// At most so many.
+        /// At most so many modulo 12; any number from 128 on.
         records: u8,
-        /// At most so many times 16 B.
-        bytes: u16,
+        /// At most so many times 16 B; any number from 128 on.
+        bytes: u8,
         /// Whether the buffers come back.
         recycle: bool,
     },
     /// `discard_from`.
     Discard {
-        /// As in [`Op::Record`].
+        /// Distance from three numbers before the next one that is wanted: most often beyond all that is here.
         ahead: u8,
     },
-    /// `reset`.
+    /// `reset`, if `rarely` is zero modulo 16.
     Reset {
         /// The number to begin with.
         next: u8,
+        /// See above.
+        rarely: u8,
     },
 }
 
@@ -212,34 +214,37 @@ struct Pair {
 
 impl Pair {
     fn number(&self, ahead: u8) -> u64 {
-        (self.model.next() + u64::from(ahead % 24)).saturating_sub(3)
+        (self.model.next() + u64::from(ahead)).saturating_sub(3)
     }
 
     fn apply(&mut self, op: Op) {
         match op {
             Op::Record { ahead, odd } => {
-                let n = self.number(ahead);
+                let n = self.number(ahead % 12);
                 let total = blocks(n) + usize::from(odd % 8 == 0);
                 let bytes = body(n, 0, total * block(n));
                 let expected = self.model.take(n, Some((total, 0, total)));
                 assert_eq!(self.real.check_record(RecordNumber(n), bytes.len()), expected.map(drop));
                 assert_eq!(self.real.record(RecordNumber(n), &bytes), expected);
             }
-            Op::Part { ahead, odd, offset, len } => self.part(self.number(ahead), odd, offset, len),
+            Op::Part { ahead, odd, offset, len } => self.part(self.number(ahead % 12), odd, offset, len),
             Op::Hole { ahead } => {
-                let n = self.number(ahead);
+                let n = self.number(ahead % 12);
                 assert_eq!(self.real.hole(RecordNumber(n)), self.model.take(n, None));
             }
             Op::Take { records, bytes, recycle } => {
                 let nothing = self.model.next() == self.model.base;
-                assert_eq!(self.take(usize::from(records), usize::from(bytes) * 16, recycle), !nothing);
+                let records = if records < 128 { usize::from(records % 12) } else { usize::MAX };
+                let bytes = if bytes < 128 { usize::from(bytes) * 16 } else { usize::MAX };
+                assert_eq!(self.take(records, bytes, recycle), !nothing);
             }
             Op::Discard { ahead } => {
                 let n = self.number(ahead);
                 self.real.discard_from(RecordNumber(n));
                 self.model.records.retain(|&m, _| m < n);
             }
-            Op::Reset { next } => {
+            Op::Reset { rarely, .. } if rarely % 16 > 0 => {}
+            Op::Reset { next, .. } => {
                 self.real.reset(RecordNumber(u64::from(next)));
                 self.model.base = u64::from(next);
                 self.model.records.clear();
