@@ -261,10 +261,9 @@ impl Outbox for Memory {
 
     fn trim(&mut self, stream: &str, to: RecordNumber) -> Result<(), StoreError> {
         let outcome = self.meet(On::Trim)?;
-        if !self.now.streams.contains_key(stream) {
-            return Ok(());
-        }
-        let stream = self.now.name(stream);
+        let Some((name, s)) = self.now.streams.get_key_value(stream) else { return Ok(()) };
+        // It may reach the disk after the next append has.
+        let (stream, to) = (name.clone(), to.min(s.next));
         self.write(Write::Trim { stream, to }, outcome)
     }
 
