@@ -128,6 +128,9 @@ impl RangeSet {
     /// ```
     pub fn count_in(&self, range: RangeInclusive<u64>) -> u64 {
         let (first, last) = range.into_inner();
+        if self.largest().is_none_or(|largest| largest < first) {
+            return 0;
+        }
         let from = self.spans.partition_point(|s| s.last < first);
         let overlapping = self.spans.range(from..).take_while(|s| s.first <= last);
         overlapping.fold(0, |sum: u64, s| {

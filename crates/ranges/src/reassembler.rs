@@ -1,6 +1,10 @@
+mod admission;
+mod storage;
+
 use crate::pool::Pool;
 use crate::run::{Cut, Run};
 use crate::{Assembled, Limits, Refused, Taken};
+use admission::Place;
 use alloc::collections::VecDeque;
 use stayfast_units::RecordNumber;
 
@@ -8,11 +12,6 @@ use stayfast_units::RecordNumber;
 const SHORTEST_CUT: Cut = Cut { records: 64, bytes: 16 << 10 };
 /// The bounds of batches until [`Reassembler::take`] says otherwise.
 const FIRST_CUT: Cut = Cut { records: 4_096, bytes: 1 << 20 };
-/// Spare buffers that are kept beside one for every gap.
-const SPARE: usize = 64;
-/// Memory for buffers, used and spare, that is always kept, beside twice [`Limits::bytes`].
-const SPARE_BYTES: usize = 64 << 10;
-
 /// Puts the records of one stream in order.
 ///
 /// Whole records, parts of records and holes may come in any order, repeatedly, and overlap; where
@@ -55,17 +54,6 @@ pub struct Reassembler {
     held: usize,
     footprint: usize,
     pool: Pool,
-}
-
-/// Where a record number belongs.
-#[derive(Clone, Copy)]
-enum Place {
-    /// It is complete, perhaps even taken.
-    Known,
-    /// It has begun, in this run.
-    Begun(usize),
-    /// It follows the last record of the run before this index, or that run does not reach it.
-    New(usize),
 }
 
 impl Reassembler {
@@ -253,228 +241,5 @@ impl Reassembler {
     pub fn reset(&mut self, next: RecordNumber) {
         self.discard_from(RecordNumber::ZERO);
         self.base = next.0;
-    }
-}
-
-/// Admission: what may come in, without a change.
-impl Reassembler {
-    fn place(&self, n: u64) -> Result<Place, Refused> {
-        if n == u64::MAX {
-            return Err(Refused::Conflict);
-        }
-        if n < self.next().0 {
-            return Ok(Place::Known);
-        }
-        let after = match self.runs.back() {
-            Some(last) if last.first() <= n => self.runs.len(),
-            _ => self.runs.partition_point(|run| run.first() <= n),
-        };
-        let Some(run) = after.checked_sub(1).map(|i| &self.runs[i]) else { return Ok(Place::New(0)) };
-        Ok(match run.end() {
-            end if n < end => Place::Known,
-            end if n == end && run.begun.is_some() => Place::Begun(after - 1),
-            _ => Place::New(after),
-        })
-    }
-
-    fn admit_record(&self, n: u64, len: usize) -> Result<Place, Refused> {
-        let place = self.place(n)?;
-        match place {
-            Place::Known => {}
-            Place::Begun(i) => self.check_total(i, len)?,
-            Place::New(i) => self.admit_new(len, self.touches(n, i, true, true))?,
-        }
-        Ok(place)
-    }
-
-    fn admit_part(&self, n: u64, total: u32, offset: u32, len: usize) -> Result<Place, Refused> {
-        let end = (offset as usize).saturating_add(len);
-        if len == 0 || end > total as usize {
-            return Err(Refused::Conflict);
-        }
-        let (starts, ends) = (offset == 0, end == total as usize);
-        let place = self.place(n)?;
-        match place {
-            Place::Known => {}
-            Place::Begun(i) => {
-                self.check_total(i, total as usize)?;
-                if self.gaps >= self.limits.gaps && !self.touches_begun(i, u64::from(offset), len as u64, ends) {
-                    return Err(Refused::Gaps);
-                }
-            }
-            Place::New(i) => self.admit_new(total as usize, self.touches(n, i, starts, ends))?,
-        }
-        Ok(place)
-    }
-
-    fn check_total(&self, i: usize, total: usize) -> Result<(), Refused> {
-        match &self.runs[i].begun {
-            Some(begun) if begun.total as usize != total => Err(Refused::Conflict),
-            _ => Ok(()),
-        }
-    }
-
-    fn admit_new(&self, total: usize, touches: bool) -> Result<(), Refused> {
-        if total > self.limits.max_body() {
-            return Err(Refused::Record);
-        }
-        self.check_room(total, 1, usize::from(!touches))
-    }
-
-    /// Whether a new record `n` before run `i` would touch what is here, if its first and last byte are
-    /// those of the arrival as told. An arrival opens a gap only if it touches nothing, and then one.
-    fn touches(&self, n: u64, i: usize, starts: bool, ends: bool) -> bool {
-        (starts && self.reaches(i, n))
-            || (ends && self.runs.get(i).is_some_and(|r| r.first() == n + 1 && r.starts_here()))
-    }
-
-    /// As [`Reassembler::touches`], for a part of the record that run `i` has begun.
-    fn touches_begun(&self, i: usize, offset: u64, len: u64, ends: bool) -> bool {
-        let run = &self.runs[i];
-        let before = offset == 0 && (!run.done.is_empty() || self.reaches(i, run.first()));
-        let after = ends && self.runs.get(i + 1).is_some_and(|r| r.first() == run.limit() && r.starts_here());
-        before || after || run.begun.as_ref().is_some_and(|b| b.have.touches(offset..=offset + len - 1))
-    }
-
-    /// Whether everything just before record `n` is here, where `n` belongs before run `i`. What was taken is.
-    fn reaches(&self, i: usize, n: u64) -> bool {
-        match i.checked_sub(1) {
-            Some(before) => self.runs[before].limit() == n && self.runs[before].ends_here(),
-            None => n == self.base,
-        }
-    }
-}
-
-/// Storage, and the sums over it.
-impl Reassembler {
-    /// Drops the bytes of the record that run `i` has begun; how many there were.
-    fn forget_begun(&mut self, i: usize) -> usize {
-        let Some(begun) = self.change(i, Run::drop_begun) else { return 0 };
-        self.held -= begun.total as usize;
-        self.records -= 1;
-        let known = begun.have.count_in(0..=u64::from(begun.total)) as usize;
-        self.pool.put_set(begun.have);
-        known
-    }
-
-    fn put_whole(&mut self, n: u64, place: Place, body: Option<&[u8]>) {
-        let len = body.map_or(0, <[u8]>::len);
-        self.held += len;
-        self.records += 1;
-        let i = match place {
-            Place::Known => return,
-            Place::Begun(i) => {
-                self.change(i, |run| run.push(body));
-                i
-            }
-            Place::New(i) => self.with_room(n, i, len, false, |run| run.push(body)),
-        };
-        self.settle(i);
-    }
-
-    /// Writes a part of the record that run `i` has begun.
-    fn write(&mut self, i: usize, offset: u32, bytes: &[u8]) -> Taken {
-        let (new, finished) = self.change(i, |run| run.write(offset, bytes));
-        if let Some(ranges) = finished {
-            self.pool.put_set(ranges);
-            self.settle(i);
-        }
-        if new == 0 { Taken::Known } else { Taken::New(new) }
-    }
-
-    /// Lets `f` append record `n` to the run before index `i` if it may, to a new run there if not; its index.
-    fn with_room(&mut self, n: u64, i: usize, len: usize, in_parts: bool, f: impl FnOnce(&mut Run)) -> usize {
-        let before = i.checked_sub(1).map(|before| &self.runs[before]);
-        if before.is_some_and(|run| run.end() == n && run.has_room(len, in_parts, self.cut)) {
-            self.change(i - 1, f);
-            return i - 1;
-        }
-        let mut run = Run::new(self.pool.get(RecordNumber(n), i == self.ready));
-        f(&mut run);
-        self.insert(i, run);
-        i
-    }
-
-    fn insert(&mut self, i: usize, run: Run) {
-        let before = self.gaps_at(i);
-        self.footprint += run.done.footprint();
-        self.runs.insert(i, run);
-        self.gaps = self.gaps + self.gaps_at(i) + self.gaps_at(i + 1) - before;
-    }
-
-    /// Lets `f` change run `i` and keeps the sums true.
-    fn change<T>(&mut self, i: usize, f: impl FnOnce(&mut Run) -> T) -> T {
-        let gaps = self.gaps_at(i) + self.gaps_at(i + 1);
-        let footprint = self.runs[i].done.footprint();
-        let result = f(&mut self.runs[i]);
-        self.gaps = self.gaps + self.gaps_at(i) + self.gaps_at(i + 1) - gaps;
-        self.footprint = self.footprint + self.runs[i].done.footprint() - footprint;
-        result
-    }
-
-    /// Gaps before and in run `i`; none beyond the last run.
-    fn gaps_at(&self, i: usize) -> usize {
-        let Some(run) = self.runs.get(i) else { return 0 };
-        let joined = run.starts_here() && self.reaches(i, run.first());
-        usize::from(!joined) + run.gaps()
-    }
-
-    /// After a change at run `i`: joins what follows it, and finds how far the stream is complete.
-    fn settle(&mut self, i: usize) {
-        self.join(i);
-        while self.runs.get(self.ready).is_some_and(|run| run.first() == self.next().0) {
-            self.ready += 1;
-        }
-    }
-
-    /// Appends the runs that follow run `i` directly, as long as they are short.
-    fn join(&mut self, i: usize) {
-        while self.runs.get(i + 1).is_some_and(|next| self.runs[i].should_absorb(next, self.cut)) {
-            let Some(next) = self.runs.remove(i + 1) else { return };
-            // What touches has no gap between, so the gaps stay as many.
-            self.footprint -= next.done.footprint() + self.runs[i].done.footprint();
-            let spare = self.runs[i].absorb(next);
-            self.footprint += self.runs[i].done.footprint();
-            self.spare(spare);
-        }
-    }
-
-    /// Keeps a buffer for later, unless there is enough.
-    fn spare(&mut self, buffer: Assembled) {
-        // Contents make buffers grow to twice their size at most. This bounds what grew earlier, for other contents.
-        let most = self.limits.bytes.saturating_mul(2).saturating_add(SPARE_BYTES);
-        let few = self.pool.len() < self.limits.gaps.saturating_add(SPARE);
-        if few && buffer.footprint() <= most.saturating_sub(self.footprint()) {
-            self.pool.put(buffer);
-        }
-    }
-
-    /// Takes all complete records of the first run.
-    fn take_front(&mut self) -> Option<Assembled> {
-        let mut front = self.runs.pop_front()?;
-        self.ready -= 1;
-        self.footprint -= front.done.footprint();
-        if front.begun.is_some() {
-            let mut rest = Run::new(self.pool.get(front.done.first, true));
-            front.split_begun(&mut rest);
-            self.footprint += rest.done.footprint();
-            self.runs.push_front(rest);
-            self.ready += 1;
-        }
-        Some(front.done)
-    }
-
-    /// Takes the first `n` complete records of the first run, by copy.
-    fn take_some(&mut self, n: usize) -> Assembled {
-        let mut batch = self.pool.get(RecordNumber::ZERO, false);
-        self.runs[0].split_front(n, &mut batch);
-        batch
-    }
-
-    fn recount(&mut self) {
-        self.gaps = (0..self.runs.len()).map(|i| self.gaps_at(i)).sum();
-        self.records = self.runs.iter().map(Run::records).sum();
-        self.held = self.runs.iter().map(Run::reserved_bytes).sum();
-        self.footprint = self.runs.iter().map(|run| run.done.footprint()).sum();
     }
 }

@@ -132,8 +132,7 @@ impl Run {
             return (0, None);
         }
         put_at(&mut self.done.bytes, base + offset as usize, part);
-        let all =
-            begun.have.len() == 1 && begun.have.count_in(0..=u64::from(begun.total) - 1) == u64::from(begun.total);
+        let all = begun.have.len() == 1 && begun.have.count_in(0..=u64::MAX) == u64::from(begun.total);
         let finished = if all { self.begun.take() } else { None };
         if finished.is_some() {
             self.done.ends.push(self.done.bytes.len() as u32);

@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use stayfast_units::RecordNumber;
 
 /// One call. Record numbers are near the next one that is wanted; lengths follow from the number unless `odd` asks
-/// for another; places within a record are in blocks of [`block`] bytes.
+/// for another; places within a record are in blocks of 1 or 2,048 B.
 #[derive(Clone, Copy, Debug, Arbitrary)]
 pub enum Op {
     /// `record`.
@@ -221,7 +221,7 @@ impl Pair {
         match op {
             Op::Record { ahead, odd } => {
                 let n = self.number(ahead % 12);
-                let total = blocks(n) + usize::from(odd % 8 == 0);
+                let total = blocks(n) + usize::from(odd.is_multiple_of(8));
                 let bytes = body(n, 0, total * block(n));
                 let expected = self.model.take(n, Some((total, 0, total)));
                 assert_eq!(self.real.check_record(RecordNumber(n), bytes.len()), expected.map(drop));
@@ -253,7 +253,7 @@ impl Pair {
     }
 
     fn part(&mut self, n: u64, odd: u8, offset: u8, len: u8) {
-        let total = blocks(n) + usize::from(odd % 8 == 0);
+        let total = blocks(n) + usize::from(odd.is_multiple_of(8));
         let (from, len) = (usize::from(offset) % (total + 2), usize::from(len) % (total + 2));
         let scale = block(n);
         let bytes = body(n, from * scale, len * scale);
