@@ -310,7 +310,11 @@ impl Test {
             let now = u128::from(arrival.as_nanos());
             waiting.retain(|(begin, _)| *begin > now);
             let bytes = waiting.iter().map(|(_, size)| *size).sum::<u64>() + size;
-            if end.div_ceil(rate) > now && !limit.allows(waiting.len() + 1, bytes) {
+            let fits = match limit {
+                Limit::Bytes(most) => bytes <= most,
+                Limit::Packets(most) => waiting.len() < most as usize,
+            };
+            if end.div_ceil(rate) > now && !fits {
                 continue;
             }
             waiting.push((now.max(end.div_ceil(rate)), size));
