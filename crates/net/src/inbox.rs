@@ -1,0 +1,99 @@
+//! The thread of the inbox: cursors, and deliveries if the inbox stores the records itself.
+
+use crate::command::{Command, NewPeer};
+use crate::shared::Shared;
+use stayfast_handoff::{Consumer, Producer};
+use stayfast_link::PeerId;
+use stayfast_store::{Accepted, Delivery, Inbox, StoreDone, StoreError, StoreOp, perform};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Requests that wait for the store.
+pub(crate) const CAPACITY: usize = 4096;
+/// Pause before a delivery that the store could not take is tried again; doubled up to a second.
+const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) enum InboxRequest {
+    Op(PeerId, StoreOp),
+    /// Read what a new peer needs to begin, and pass it on.
+    Begin(Box<NewPeer>),
+    /// A hint to keep: where a peer was heard.
+    Remember(Arc<str>, SocketAddr),
+}
+
+pub(crate) struct InboxThread {
+    pub store: Box<dyn Inbox>,
+    pub requests: Consumer<InboxRequest>,
+    pub commands: Producer<Command>,
+    pub shared: Arc<Shared>,
+    /// Where peers were heard in earlier runs.
+    pub remembered: BTreeMap<String, SocketAddr>,
+}
+
+impl InboxThread {
+    pub fn run(mut self) {
+        while let Ok(request) = self.requests.pop(None) {
+            match request {
+                InboxRequest::Op(peer, StoreOp::Deliver(delivery)) => {
+                    if let Some(done) = self.deliver(delivery) {
+                        let _ = self.commands.push(Command::Done(peer, done), None);
+                    }
+                }
+                InboxRequest::Op(peer, op) => {
+                    if let Some(done) = perform(op, None, Some(&mut *self.store)) {
+                        let _ = self.commands.push(Command::Done(peer, done), None);
+                    }
+                }
+                InboxRequest::Begin(new) => self.begin(new),
+                InboxRequest::Remember(name, address) => {
+                    if let Err(error) = self.store.remember_peer(&name, &address.to_string()) {
+                        tracing::debug!(%error, %name, "a peer's address could not be kept");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until it is known what became of it: the store's trouble (a full disk, a busy file) ends some time, and then
+    /// the stream goes on by itself. `None` if the driver ends first.
+    fn deliver(&mut self, delivery: Delivery) -> Option<StoreDone> {
+        let (mut pause, level) = (PAUSE, self.store.level());
+        loop {
+            let error = match self.store.deliver(&delivery) {
+                Ok(Accepted::Fresh) => return Some(StoreDone::Delivered { key: delivery.key, level, to: delivery.to }),
+                Ok(Accepted::Raced(at)) if at == delivery.to => {
+                    return Some(StoreDone::Delivered { key: delivery.key, level, to: at });
+                }
+                Ok(Accepted::Raced(at)) => return Some(StoreDone::Conflict { key: delivery.key, at }),
+                Err(StoreError::Poisoned) => {
+                    tracing::error!(error = %StoreError::Poisoned, "the inbox stores nothing more");
+                    return Some(StoreDone::Poisoned);
+                }
+                Err(error) => error,
+            };
+            tracing::warn!(%error, stream = %delivery.key.stream, "a batch waits for the inbox");
+            if self.shared.stopped.wait_until(|stopped| *stopped, Some(pause)).is_ok() {
+                return None;
+            }
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn begin(&mut self, mut new: Box<NewPeer>) {
+        if let Some(inbound) = &mut new.inbound {
+            match self.store.cursors() {
+                Ok(cursors) => inbound.cursors = cursors.into_iter().filter(|c| c.key.sender == new.name).collect(),
+                Err(error) => {
+                    tracing::error!(%error, peer = %new.name, "the cursors cannot be read, so nothing is taken");
+                    return;
+                }
+            }
+            inbound.level = self.store.level();
+            inbound.remembered = self.remembered.get(&*new.name).copied();
+        }
+        let _ = self.commands.push(Command::Add(new), None);
+    }
+}

@@ -1,0 +1,523 @@
+//! The link thread: datagrams in, machines, datagrams out, sleep.
+
+use crate::chores::{Resolve, look_up};
+use crate::clock::Clock;
+use crate::command::{Command, NewPeer};
+use crate::handle::Handle;
+use crate::inbox::InboxRequest;
+use crate::outbox::OutboxRequest;
+use crate::pending::PendingDelivery;
+use crate::sending::Sockets;
+use crate::settings::{Deliveries, Settings};
+use crate::shared::{PeerRef, Progress, Trouble};
+use crate::status::{Figures, PeerStatus, heard_note};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use stayfast_handoff::{Consumer, Producer, PushError, Watch};
+use stayfast_link::{Event, Inbound, Node, Outbound, PeerId, Role};
+use stayfast_seal::{Identity, Sessions};
+use stayfast_store::StoreOp;
+use stayfast_units::{RecordNumber, RunId, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Buffers for one receive call.
+const BUFFERS: usize = 16;
+/// Bytes of each: as much as the kernel ever puts together, 64 segments or not.
+const BUFFER: usize = 1 << 16;
+/// Batches sent before what has arrived has its turn.
+const MAX_TRANSMITS: usize = 32;
+/// Commands taken before the sockets have their turn.
+const MAX_COMMANDS: usize = 1024;
+/// Bytes of a batch: a UDP datagram's limit holds for the batch too.
+const MAX_BATCH: usize = 65_000;
+/// How often the figures of a link that is busy are kept as a hint.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+/// When a store's queue was full, it is tried again after this.
+const BACKLOG_RETRY: Duration = Duration::from_millis(5);
+/// A deadline that has passed and brings nothing must not keep the processor busy.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(200);
+
+/// Who we are, in this run.
+pub(crate) struct Keys {
+    pub identity: Identity,
+    pub run: RunId,
+    pub aes: bool,
+}
+
+pub(crate) struct LinkThread {
+    clock: Clock,
+    node: Node<Sessions>,
+    keys: Keys,
+    sockets: Sockets,
+    buffers: Vec<Vec<u8>>,
+    out: Vec<u8>,
+    commands: Consumer<Command>,
+    handle: Handle,
+    deliveries: Deliveries,
+    peers: BTreeMap<PeerRef, Peer>,
+    owners: BTreeMap<PeerId, PeerRef>,
+    inbox_backlog: VecDeque<InboxRequest>,
+    note_at: Option<Time>,
+    stopping: bool,
+    /// Passes in a row that found a deadline passed and nothing to do.
+    idle: u32,
+}
+
+struct Peer {
+    name: Arc<str>,
+    /// One machine per key; the first one sends.
+    ids: Vec<PeerId>,
+    hosts: Vec<String>,
+    outbox: Option<PeerOutbox>,
+    progress: BTreeMap<Arc<str>, Arc<Watch<Progress>>>,
+    noted: Figures,
+    noted_heard: BTreeMap<Arc<str>, RecordNumber>,
+}
+
+struct PeerOutbox {
+    requests: Producer<OutboxRequest>,
+    thread: JoinHandle<()>,
+    backlog: VecDeque<StoreOp>,
+}
+
+impl LinkThread {
+    pub fn new(
+        clock: Clock,
+        node: Node<Sessions>,
+        keys: Keys,
+        sockets: Sockets,
+        commands: Consumer<Command>,
+        handle: Handle,
+        settings: &Settings,
+    ) -> LinkThread {
+        let datagram = usize::from(settings.config.datagram).max(1);
+        let batch = (MAX_BATCH / datagram).max(1).min(sockets.max_segments());
+        LinkThread {
+            clock,
+            node,
+            keys,
+            sockets,
+            buffers: vec![vec![0; BUFFER]; BUFFERS],
+            out: vec![0; batch * datagram],
+            commands,
+            handle,
+            deliveries: settings.deliveries,
+            peers: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            inbox_backlog: VecDeque::new(),
+            note_at: None,
+            stopping: false,
+            idle: 0,
+        }
+    }
+
+    pub fn run(mut self) {
+        precise_timers();
+        loop {
+            let mut more = self.receive();
+            more |= self.obey();
+            let now = self.clock.now();
+            for ((peer, stream), next) in self.handle.shared.take_tails() {
+                self.appended(now, peer, &stream, next);
+            }
+            self.node.handle_timeout(now);
+            self.settle();
+            more |= self.transmit();
+            self.settle();
+            self.note(now);
+            if self.stopping {
+                break;
+            }
+            if !more {
+                self.sleep();
+            }
+        }
+        self.end();
+    }
+
+    // --- the machines and the sockets ---
+
+    fn receive(&mut self) -> bool {
+        let (node, now) = (&mut self.node, self.clock.now());
+        let before = self.sockets.counters.received;
+        let more = self.sockets.receive(&mut self.buffers, |from, ecn, datagram| {
+            node.handle_datagram(now, from, ecn, datagram);
+        });
+        if self.sockets.counters.received > before {
+            self.active(now);
+        }
+        more
+    }
+
+    /// Sends what the machines have, up to a bound. True if there may be more.
+    fn transmit(&mut self) -> bool {
+        for _ in 0..MAX_TRANSMITS {
+            let now = self.clock.now();
+            self.sockets.flush(now, &self.out);
+            if self.sockets.is_holding() {
+                return false;
+            }
+            let segments = self.sockets.max_segments();
+            let Some(transmit) = self.node.poll_transmit(now, &mut self.out, segments) else { return false };
+            self.idle = 0;
+            self.active(now);
+            self.sockets.send(transmit.to, transmit.len, transmit.segment);
+        }
+        let now = self.clock.now();
+        self.sockets.flush(now, &self.out);
+        !self.sockets.is_holding()
+    }
+
+    fn sleep(&mut self) {
+        let shared = self.handle.shared.clone();
+        let now = self.clock.now();
+        let timeout = self.deadline(now).map(|at| self.patience(now, at));
+        let waits_for = self.sockets.waits_for();
+        let mut fds = vec![PollFd::new(&shared.bell, PollFlags::IN)];
+        for (slot, socket) in self.sockets.iter().enumerate() {
+            let writable = if waits_for == Some(slot) { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(socket.descriptor(), PollFlags::IN | writable));
+        }
+        if let Err(error) = poll(&mut fds, timeout.as_ref())
+            && error != rustix::io::Errno::INTR
+        {
+            // Out of memory, perhaps: better slow than busy.
+            tracing::warn!(%error, "the sockets cannot be waited for");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let rung = fds.first().is_some_and(|fd| !fd.revents().is_empty());
+        if fds.iter().any(|fd| !fd.revents().is_empty()) {
+            self.idle = 0;
+        }
+        if rung {
+            shared.bell.silence();
+        }
+        self.sockets.counters.wakes += 1;
+    }
+
+    fn deadline(&self, now: Time) -> Option<Time> {
+        let backlog = !self.inbox_backlog.is_empty() || self.peers.values().any(Peer::has_backlog);
+        let machines = || self.node.next_timeout(now).map(|(at, _)| at);
+        // While a batch waits for the kernel, nothing else can leave, and what is due stays due.
+        let machines = if self.sockets.is_holding() { None } else { machines() };
+        [machines, self.sockets.retry_at(), self.note_at, backlog.then(|| now + BACKLOG_RETRY)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// How long to sleep until `at`.
+    fn patience(&mut self, now: Time, at: Time) -> Timespec {
+        let mut nanos = at.as_nanos().saturating_sub(now.as_nanos());
+        if nanos == 0 {
+            self.idle += 1;
+            if self.idle > 2 {
+                nanos = SHORTEST_SLEEP.as_nanos() as u64;
+            }
+        }
+        Timespec { tv_sec: (nanos / 1_000_000_000) as _, tv_nsec: (nanos % 1_000_000_000) as _ }
+    }
+
+    // --- what others say ---
+
+    fn obey(&mut self) -> bool {
+        let mut taken = Vec::new();
+        let count = self.commands.drain(MAX_COMMANDS, |command| taken.push(command)).unwrap_or(0);
+        for command in taken {
+            self.command(command);
+        }
+        // The queue rings only when it stops being empty, so sleep only after it was seen empty.
+        count > 0
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.clock.now();
+        match command {
+            Command::Add(new) => self.add(now, *new),
+            Command::Remove(peer) => self.remove(peer),
+            Command::Done(id, done) => self.node.handle_store(now, id, done),
+            Command::OutboxDone(peer, done) => {
+                if let Some(id) = self.peers.get(&peer).and_then(Peer::sender) {
+                    self.node.handle_store(now, id, done);
+                }
+            }
+            Command::Addresses(peer, addresses) => {
+                for id in self.peers.get(&peer).map(|peer| peer.ids.clone()).unwrap_or_default() {
+                    self.node.set_addresses(now, id, addresses.clone());
+                }
+            }
+            Command::Status(answer) => {
+                let status = self.status(now);
+                answer.update(|answer| *answer = Some(status));
+            }
+            Command::Stop => self.stopping = true,
+        }
+    }
+
+    fn add(&mut self, now: Time, new: NewPeer) {
+        let literal: Option<Vec<SocketAddr>> = new.hosts.iter().map(|host| host.parse().ok()).collect();
+        let mut addresses = literal.clone().map(|_| look_up(&new.hosts)).unwrap_or_default();
+        let remembered = new.inbound.as_ref().and_then(|inbound| inbound.remembered);
+        addresses.extend(remembered.filter(|address| !addresses.contains(address)));
+        let hosts = if literal.is_some() { Vec::new() } else { new.hosts };
+        let mut ids = Vec::new();
+        for (i, key) in new.keys.iter().enumerate() {
+            let outbound = new.outbox.as_ref().filter(|_| i == 0);
+            let role = Role {
+                name: new.name.clone(),
+                outbound: outbound.map(|outbox| Outbound { store: outbox.store, tails: outbox.tails.clone() }),
+                inbound: new.inbound.as_ref().map(|inbound| Inbound {
+                    allow: inbound.allow.clone(),
+                    cursors: inbound.cursors.clone(),
+                    level: inbound.level,
+                }),
+                addresses: addresses.clone(),
+            };
+            let Keys { identity, run, aes } = &self.keys;
+            let seal = Sessions::new(identity, *key, new.psk, *run, *aes, Box::new(crate::entropy::OsEntropy));
+            let id = self.node.add_peer(now, seal, role);
+            if remembered.is_some() && i == 0 {
+                self.node.wake(now, id);
+            }
+            self.owners.insert(id, new.peer);
+            ids.push(id);
+        }
+        let progress =
+            self.handle.shared.registry.update(|registry| {
+                registry.peers.get(&new.peer).map(|entry| entry.streams.clone()).unwrap_or_default()
+            });
+        let outbox = new.outbox.map(|outbox| PeerOutbox {
+            requests: outbox.requests,
+            thread: outbox.thread,
+            backlog: VecDeque::new(),
+        });
+        let (noted, noted_heard) = (Figures::default(), BTreeMap::new());
+        let peer = Peer { name: new.name, ids, hosts, outbox, progress, noted, noted_heard };
+        peer.resolve(new.peer, &self.handle);
+        self.peers.insert(new.peer, peer);
+    }
+
+    fn remove(&mut self, peer: PeerRef) {
+        let Some(gone) = self.peers.remove(&peer) else { return };
+        for id in gone.ids {
+            self.owners.remove(&id);
+            self.node.remove_peer(id);
+        }
+        if let Some(outbox) = gone.outbox {
+            // It ends by itself once its queue is empty; it must not keep the links waiting.
+            outbox.requests.close();
+        }
+    }
+
+    fn appended(&mut self, now: Time, peer: PeerRef, stream: &Arc<str>, next: RecordNumber) {
+        if let Some(id) = self.peers.get(&peer).and_then(Peer::sender) {
+            self.node.appended(now, id, stream, next);
+        }
+    }
+
+    // --- what the machines say ---
+
+    fn settle(&mut self) {
+        while let Some((id, op)) = self.node.poll_store() {
+            self.dispatch(id, op);
+        }
+        while let Some((id, event)) = self.node.poll_event() {
+            self.tell(id, event);
+        }
+        self.peers.values_mut().for_each(Peer::flush);
+        if let Some(inbox) = &self.handle.inbox {
+            while let Some(request) = self.inbox_backlog.pop_front() {
+                if let Err(PushError::Full(request)) = inbox.try_push(request) {
+                    self.inbox_backlog.push_front(request);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn dispatch(&mut self, id: PeerId, op: StoreOp) {
+        match op {
+            StoreOp::Deliver(delivery) if self.deliveries == Deliveries::Application => {
+                let pending = PendingDelivery::new(id, delivery, self.handle.commands.clone());
+                self.handle.shared.deliveries.put(pending);
+            }
+            StoreOp::Deliver(_) | StoreOp::ReadCursor { .. } => self.inbox_backlog.push_back(InboxRequest::Op(id, op)),
+            StoreOp::Read { .. } | StoreOp::Trim { .. } => {
+                let peer = self.owners.get(&id).and_then(|owner| self.peers.get_mut(owner));
+                if let Some(outbox) = peer.and_then(|peer| peer.outbox.as_mut()) {
+                    outbox.queue(op);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, id: PeerId, event: Event) {
+        let Some(owner) = self.owners.get(&id).copied() else { return };
+        let Some(peer) = self.peers.get_mut(&owner) else { return };
+        match event {
+            Event::Stored { stream, next } => peer.update(&self.handle, owner, &stream, |progress| {
+                progress.stored = progress.stored.max(next);
+                progress.heard = progress.heard.max(next);
+                progress.trouble = None;
+            }),
+            Event::Heard { stream, next } => peer.update(&self.handle, owner, &stream, |progress| {
+                progress.heard = progress.heard.max(next);
+            }),
+            Event::TooWeak { stream, level } => peer.trouble(&self.handle, owner, &stream, Trouble::TooWeak(level)),
+            Event::Fenced { stream, number, theirs, ours } => {
+                peer.trouble(&self.handle, owner, &stream, Trouble::Fenced { number, theirs, ours });
+            }
+            Event::Refused { stream, number, reason } => {
+                peer.trouble(&self.handle, owner, &stream, Trouble::Refused { number, reason });
+            }
+            Event::Rollback { stream, theirs, ours } => {
+                peer.trouble(&self.handle, owner, &stream, Trouble::Rollback { theirs, ours });
+            }
+            Event::Resolve => peer.resolve(owner, &self.handle),
+            Event::RunChanged => tracing::debug!(peer = %peer.name, "another run of the peer has taken over"),
+            Event::Address(address) => {
+                tracing::debug!(peer = %peer.name, %address, "the peer is heard from another address");
+                if self.handle.inbox.is_some() {
+                    self.inbox_backlog.push_back(InboxRequest::Remember(peer.name.clone(), address));
+                }
+            }
+        }
+    }
+
+    // --- figures ---
+
+    fn status(&self, now: Time) -> (Vec<PeerStatus>, crate::status::Counters) {
+        let mut counters = self.sockets.counters.clone();
+        for (reason, count) in self.node.rejected() {
+            counters.rejected[reason as usize] = count;
+        }
+        let one = |(peer, known): (&PeerRef, &Peer)| {
+            // Of several keys, the one in use.
+            let status = known.ids.iter().filter_map(|id| self.node.status(*id));
+            let status = status.max_by_key(|status| status.last_heard)?;
+            Some(PeerStatus::new(now, *peer, known.name.clone(), status))
+        };
+        (self.peers.iter().filter_map(one).collect(), counters)
+    }
+
+    fn active(&mut self, now: Time) {
+        self.note_at.get_or_insert(now + NOTE_EVERY);
+    }
+
+    /// Keeps the figures where they can be read without us.
+    fn note(&mut self, now: Time) {
+        if self.note_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.note_at = None;
+        for peer in self.peers.values_mut() {
+            let Some(status) = peer.ids.first().and_then(|id| self.node.status(*id)) else { continue };
+            peer.note(Figures::of(now, &status), &status.streams);
+        }
+    }
+
+    /// Says goodbye to the other threads. What was appended is written before its thread ends.
+    fn end(self) {
+        let LinkThread { commands, handle, peers, .. } = self;
+        drop(commands);
+        handle.shared.stop();
+        for peer in peers.into_values() {
+            if let Some(outbox) = peer.outbox {
+                outbox.requests.close();
+                let _ = outbox.thread.join();
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn sender(&self) -> Option<PeerId> {
+        self.outbox.as_ref().and(self.ids.first().copied())
+    }
+
+    fn has_backlog(&self) -> bool {
+        self.outbox.as_ref().is_some_and(|outbox| !outbox.backlog.is_empty())
+    }
+
+    fn flush(&mut self) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.flush();
+        }
+    }
+
+    fn resolve(&self, peer: PeerRef, handle: &Handle) {
+        if !self.hosts.is_empty() {
+            // A full queue: it is asked for again.
+            let _ = handle.chores.try_push(Resolve { peer, hosts: self.hosts.clone() });
+        }
+    }
+
+    fn update(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>, change: impl FnOnce(&mut Progress)) {
+        if let Some(watch) = self.progress.get(stream) {
+            watch.update(change);
+        } else if let Some(watch) = handle.shared.progress(peer, stream) {
+            watch.update(change);
+            self.progress.insert(stream.clone(), watch);
+        }
+    }
+
+    fn trouble(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>, trouble: Trouble) {
+        let name = self.name.clone();
+        self.update(handle, peer, stream, |progress| {
+            if progress.trouble.as_ref() != Some(&trouble) {
+                tracing::warn!(peer = %name, %stream, %trouble, "the stream stands still");
+            }
+            progress.trouble = Some(trouble);
+        });
+    }
+
+    fn note(&mut self, figures: Figures, streams: &[stayfast_link::StreamStatus]) {
+        let Some(outbox) = &self.outbox else { return };
+        if !figures.same_but_for_time(&self.noted) {
+            let note = OutboxRequest::Note(Figures::key(&self.name), figures.to_string());
+            if outbox.requests.try_push(note).is_ok() {
+                self.noted = figures;
+            }
+        }
+        for stream in streams {
+            if self.noted_heard.get(&stream.name) != Some(&stream.heard) {
+                let (key, value) = heard_note(stream);
+                if outbox.requests.try_push(OutboxRequest::Note(key, value)).is_ok() {
+                    self.noted_heard.insert(stream.name.clone(), stream.heard);
+                }
+            }
+        }
+    }
+}
+
+impl PeerOutbox {
+    /// A later trim of a stream makes an earlier one needless, so that a slow store has at most a read and a trim
+    /// of each stream to do.
+    fn queue(&mut self, op: StoreOp) {
+        if let StoreOp::Trim { stream, .. } = &op {
+            let same = |old: &StoreOp| matches!(old, StoreOp::Trim { stream: other, .. } if other == stream);
+            self.backlog.retain(|old| !same(old));
+        }
+        self.backlog.push_back(op);
+    }
+
+    fn flush(&mut self) {
+        while let Some(op) = self.backlog.pop_front() {
+            if let Err(PushError::Full(OutboxRequest::Op(op))) = self.requests.try_push(OutboxRequest::Op(op)) {
+                self.backlog.push_front(op);
+                return;
+            }
+        }
+    }
+}
+
+/// The kernel may wake a thread 50 us late to save power, unless told otherwise; pacing needs better.
+fn precise_timers() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)) {
+        tracing::debug!(%error, "timers stay coarse");
+    }
+}

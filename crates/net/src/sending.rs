@@ -1,0 +1,258 @@
+//! What happens between the protocol machines and the sockets: which socket, how many datagrams a call, and what
+//! an error means.
+
+use crate::socket::{Datagrams, Received, Socket};
+use crate::status::Counters;
+use rustix::io::Errno;
+use stayfast_units::Time;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Sources whose way is remembered. At the bound all are forgotten; the kernel's choice is mostly the same.
+const MAX_ROUTES: usize = 4096;
+/// Receive calls per socket before the machines have their turn.
+const MAX_RECEIVES: usize = 4;
+/// How long a batch waits when the kernel has no room but the socket counts as writable.
+const NO_BUFFERS: Duration = Duration::from_millis(1);
+
+/// All sockets of a driver.
+pub(crate) struct Sockets {
+    slots: Vec<Slot>,
+    /// How a peer's packets came here: answers go back the same way, or its firewall may not know them.
+    routes: BTreeMap<SocketAddr, Route>,
+    last: Option<(SocketAddr, Route)>,
+    held: Option<Held>,
+    received: Vec<Received>,
+    pub counters: Counters,
+}
+
+struct Slot {
+    socket: Box<dyn Socket>,
+    segmentation: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Route {
+    slot: usize,
+    local: Option<IpAddr>,
+}
+
+/// A batch that the kernel has not taken yet, or not all of it.
+#[derive(Clone, Copy)]
+struct Held {
+    route: Route,
+    to: SocketAddr,
+    segment: usize,
+    at: usize,
+    len: usize,
+    /// Not before then; without a time, when the socket is writable.
+    until: Option<Time>,
+}
+
+/// What an error of a send means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// The kernel has no room: the same batch again, when the socket is writable.
+    Full,
+    /// The same, but the socket counts as writable all the time.
+    NoBuffers,
+    /// The device cannot cut batches: the same bytes again, one datagram at a time.
+    NoSegmentation,
+    /// Our address is gone: again, from any.
+    NoSource,
+    /// This destination's own trouble: as good as lost on the way.
+    Lost,
+}
+
+fn meaning(error: &io::Error, several: bool, source: bool) -> Meaning {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return Meaning::Full;
+    }
+    match Errno::from_io_error(error) {
+        Some(Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Meaning::NoBuffers,
+        Some(Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP | Errno::NOPROTOOPT) if several => {
+            Meaning::NoSegmentation
+        }
+        Some(Errno::INVAL | Errno::ADDRNOTAVAIL | Errno::NODEV) if source => Meaning::NoSource,
+        _ => Meaning::Lost,
+    }
+}
+
+impl Sockets {
+    pub fn new(sockets: Vec<Box<dyn Socket>>, segmentation: bool) -> Sockets {
+        let slots = sockets.into_iter().map(|socket| Slot { socket, segmentation }).collect();
+        Sockets {
+            slots,
+            routes: BTreeMap::new(),
+            last: None,
+            held: None,
+            received: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Socket> {
+        self.slots.iter().map(|slot| &*slot.socket)
+    }
+
+    /// How many datagrams a batch may have.
+    pub fn max_segments(&self) -> usize {
+        let most = |slot: &Slot| if slot.segmentation { slot.socket.max_segments() } else { 1 };
+        self.slots.iter().map(most).max().unwrap_or(1).max(1)
+    }
+
+    // --- receiving ---
+
+    /// Receives what is there, up to a bound. True if there may be more.
+    pub fn receive(&mut self, buffers: &mut [Vec<u8>], mut each: impl FnMut(SocketAddr, u8, &mut [u8])) -> bool {
+        let mut more = false;
+        for slot in 0..self.slots.len() {
+            for call in 1..=MAX_RECEIVES {
+                if !self.receive_once(slot, buffers, &mut each) {
+                    break;
+                }
+                more |= call == MAX_RECEIVES;
+            }
+        }
+        more
+    }
+
+    fn receive_once(
+        &mut self,
+        slot: usize,
+        buffers: &mut [Vec<u8>],
+        each: &mut impl FnMut(SocketAddr, u8, &mut [u8]),
+    ) -> bool {
+        self.received.clear();
+        let received = &mut self.received;
+        match self.slots[slot].socket.receive(buffers, &mut |one| received.push(one)) {
+            Ok(0) => return false,
+            Ok(_) => self.counters.receive_calls += 1,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) => {
+                // Some systems report a peer's closed port here. All other peers are as well as before.
+                self.counters.receive_errors += 1;
+                tracing::debug!(%error, "a receive failed");
+                return true;
+            }
+        }
+        for i in 0..self.received.len() {
+            let one = self.received[i];
+            self.counters.truncated += u64::from(one.truncated);
+            self.learn(one.from, Route { slot, local: one.to });
+            let Some(bytes) = buffers.get_mut(one.buffer).and_then(|buffer| buffer.get_mut(..one.len)) else {
+                continue;
+            };
+            for datagram in bytes.chunks_mut(one.segment.max(1)) {
+                self.counters.received += 1;
+                each(one.from, one.ecn, datagram);
+            }
+        }
+        true
+    }
+
+    fn learn(&mut self, from: SocketAddr, route: Route) {
+        if self.last == Some((from, route)) {
+            return;
+        }
+        if self.routes.len() >= MAX_ROUTES && !self.routes.contains_key(&from) {
+            self.routes.clear();
+        }
+        self.routes.insert(from, route);
+        self.last = Some((from, route));
+    }
+
+    // --- sending ---
+
+    /// A batch is waiting for the kernel: there must be no other one until it is gone.
+    pub fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// When to try again, if a batch waits for a time.
+    pub fn retry_at(&self) -> Option<Time> {
+        self.held.and_then(|held| held.until)
+    }
+
+    /// Which socket to wait for until it is writable, if a batch waits for that.
+    pub fn waits_for(&self) -> Option<usize> {
+        self.held.filter(|held| held.until.is_none()).map(|held| held.route.slot)
+    }
+
+    /// Takes over the batch `bytes[..len]`; then [`flush`](Sockets::flush).
+    pub fn send(&mut self, to: SocketAddr, len: usize, segment: usize) {
+        let Some(route) = self.route(to) else {
+            self.counters.send_errors += 1;
+            return;
+        };
+        self.held = Some(Held { route, to, segment: segment.max(1), at: 0, len, until: None });
+    }
+
+    fn route(&self, to: SocketAddr) -> Option<Route> {
+        if let Some(route) = self.routes.get(&to) {
+            return Some(*route);
+        }
+        let reaches = |slot: &Slot| {
+            let local = slot.socket.local_address();
+            local.is_ipv6() == to.is_ipv6() || (local.is_ipv6() && local.ip().is_unspecified())
+        };
+        self.slots.iter().position(reaches).map(|slot| Route { slot, local: None })
+    }
+
+    /// Sends what is held, as far as the kernel takes it. `bytes` must be what they were when it was taken over.
+    pub fn flush(&mut self, now: Time, bytes: &[u8]) {
+        while let Some(mut held) = self.held.take() {
+            if held.until.is_some_and(|until| until > now) {
+                self.held = Some(held);
+                return;
+            }
+            held.until = None;
+            let slot = &mut self.slots[held.route.slot];
+            let most = if slot.segmentation { slot.socket.max_segments().max(1) } else { 1 };
+            let end = held.len.min(held.at + most * held.segment);
+            let several = end - held.at > held.segment;
+            let batch =
+                Datagrams { to: held.to, from: held.route.local, bytes: &bytes[held.at..end], segment: held.segment };
+            let count = (end - held.at).div_ceil(held.segment) as u64;
+            match slot.socket.send(&batch) {
+                Ok(()) => {
+                    self.counters.sent += count;
+                    self.counters.send_calls += 1;
+                    held.at = end;
+                }
+                Err(error) => match meaning(&error, several, held.route.local.is_some()) {
+                    Meaning::Full => {
+                        self.counters.waited += 1;
+                        self.held = Some(held);
+                        return;
+                    }
+                    Meaning::NoBuffers => {
+                        self.counters.waited += 1;
+                        self.held = Some(Held { until: Some(now + NO_BUFFERS), ..held });
+                        return;
+                    }
+                    Meaning::NoSegmentation => {
+                        slot.segmentation = false;
+                        self.counters.unsegmented += 1;
+                        tracing::info!(%error, "this network device cannot cut batches: datagrams go one by one");
+                    }
+                    Meaning::NoSource => {
+                        held.route.local = None;
+                        self.routes.remove(&held.to);
+                        self.last = None;
+                    }
+                    Meaning::Lost => {
+                        self.counters.send_errors += 1;
+                        tracing::debug!(%error, to = %held.to, "a send failed");
+                        held.at = end;
+                    }
+                },
+            }
+            if held.at < held.len {
+                self.held = Some(held);
+            }
+        }
+    }
+}
