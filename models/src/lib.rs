@@ -8,6 +8,7 @@
 //!
 //! The second command plants mistakes and expects each model to see its own. Without `--cfg loom` there
 //! is nothing here.
+#![forbid(unsafe_code)]
 #![cfg(all(loom, test))]
 
 mod bell;
