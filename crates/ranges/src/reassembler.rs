@@ -78,6 +78,9 @@ impl Reassembler {
     /// # Errors
     /// [`Refused`]; nothing has changed then.
     pub fn record(&mut self, n: RecordNumber, body: &[u8]) -> Result<Taken, Refused> {
+        if self.append(n.0, body) {
+            return Ok(Taken::New(body.len()));
+        }
         let place = self.admit_record(n.0, body.len())?;
         let known = match place {
             Place::Known => return Ok(Taken::Known),

@@ -12,6 +12,25 @@ const SPARE: usize = 64;
 const SPARE_BYTES: usize = 64 << 10;
 
 impl Reassembler {
+    /// The usual case, without a search: a record that follows what is ready, while nothing waits behind. Whether it
+    /// was that case and the record was taken.
+    pub(super) fn append(&mut self, n: u64, body: &[u8]) -> bool {
+        let fits = body.len() <= self.limits.max_body() && self.check_room(body.len(), 1, 0).is_ok();
+        if !fits || n == u64::MAX || self.ready < self.runs.len() {
+            return false;
+        }
+        let Some(last) = self.runs.back_mut() else { return false };
+        if last.end() != n || !last.has_room(body.len(), false, self.cut) {
+            return false;
+        }
+        let before = last.done.footprint();
+        last.push(Some(body));
+        self.footprint += last.done.footprint() - before;
+        self.held += body.len();
+        self.records += 1;
+        true
+    }
+
     /// Drops the bytes of the record that run `i` has begun; how many there were.
     pub(super) fn forget_begun(&mut self, i: usize) -> usize {
         let Some(begun) = self.change(i, Run::drop_begun) else { return 0 };
