@@ -184,8 +184,9 @@ fn synchronous(level: Level) -> &'static str {
 
 fn configure(db: &Connection, options: &Options) -> rusqlite::Result<()> {
     db.busy_timeout(options.busy)?;
-    // These two have an effect on a new file only, and only before the journal mode is set.
-    if options.create {
+    let pages: i64 = db.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    if pages == 0 {
+        // Too late once there is a page; and on an old file the second would be a write at every open.
         db.pragma_update(None, "page_size", PAGE_BYTES)?;
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }

@@ -9,7 +9,7 @@ const NUMBER_BITS: u32 = 44;
 /// The id of the row that begins with record `first`; `None` if the bits do not suffice.
 pub(crate) fn row_id(stream: i64, first: RecordNumber) -> Option<i64> {
     let fits = first.0 >> NUMBER_BITS == 0 && (0..1 << (63 - NUMBER_BITS)).contains(&stream);
-    fits.then(|| stream << NUMBER_BITS | first.0 as i64)
+    fits.then_some(stream << NUMBER_BITS | first.0 as i64)
 }
 
 /// The ids that rows of a stream with records below `end` can have, as a half-open range.

@@ -117,20 +117,20 @@ fn an_append_of_one_large_record() {
 
 #[test]
 fn an_append_of_one_small_record() {
-    check("one", 61, 300.0, 1.1);
+    check("one", 61, 100.0, 1.1);
 }
 
 #[test]
 fn a_trim_costs_no_sync() {
-    check("trimmed", 6_100, 9.0, 1.1);
+    check("trimmed", 6_100, 5.0, 1.1);
 }
 
 #[test]
 fn a_delivery_of_100_small_records() {
-    check("deliver", 6_100, 9.0, 1.1);
+    check("deliver", 6_100, 6.0, 1.1);
 }
 
 #[test]
 fn a_delivery_of_one_large_record() {
-    check("deliver-large", 16 << 10, 4.0, 1.1);
+    check("deliver-large", 16 << 10, 3.0, 1.1);
 }

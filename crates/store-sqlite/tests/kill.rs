@@ -2,9 +2,9 @@
 //! durable is there, numbers have no gaps, and nothing is stored twice.
 #![cfg(unix)]
 
-use stayfast_store::{Accepted, CursorKey, Delivery, Inbox, Item, Outbox, Position, Run};
+use stayfast_store::{Accepted, CursorKey, Delivery, Inbox, Item, Outbox, Position};
 use stayfast_store_sqlite::{Options, SqliteInbox, SqliteOutbox};
-use stayfast_units::{Lineage, RecordNumber, StoreId};
+use stayfast_units::{RecordNumber, StoreId};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -127,21 +127,4 @@ fn what_was_reported_survives_kills() {
         assert_eq!((record.number.0, record.body.as_deref()), (n, Ok(&body(n)[..])));
     }
     assert!(lineages.len() as u64 == KILLS && appended > KILLS, "every life has worked");
-}
-
-/// The same with a rule that is broken: an application that reports before it commits is found out.
-#[test]
-fn a_report_before_the_commit_would_be_noticed() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("store.db");
-    let mut inbox = SqliteInbox::open(&path, &Options::default()).unwrap();
-    let mut run = Run::new(RecordNumber(0));
-    run.push(b"x").unwrap();
-    let to = Position { next: run.end(), lineage: Lineage(1) };
-    let mut db = rusqlite::Connection::open(&path).unwrap();
-    let tx = db.transaction().unwrap();
-    let delivery = Delivery { key: key(), from: Position::default(), to, run };
-    assert_eq!(stayfast_store_sqlite::accept(&tx, &delivery), Ok(Accepted::Fresh));
-    drop(tx);
-    assert_eq!(inbox.cursor(&key()).unwrap(), Position::default(), "rolled back: never happened");
 }
