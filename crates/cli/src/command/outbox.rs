@@ -1,0 +1,225 @@
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::human;
+use crate::input::Framing;
+use crate::output::{Format, Paint, remark, table};
+use clap::Subcommand;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use stayfast_store::{Hole, Item, Origin};
+use stayfast_store_sqlite::Verdict;
+use stayfast_units::RecordNumber;
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+/// Look into an outbox: list its streams, verify it, export records
+///
+/// Works while a link runs, and on a copy.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Ls(Ls),
+    Verify(Verify),
+    Export(Export),
+}
+
+impl Arguments {
+    pub fn run(self) -> Outcome {
+        match self.what {
+            What::Ls(ls) => ls.run(),
+            What::Verify(verify) => verify.run(),
+            What::Export(export) => export.run(),
+        }
+    }
+}
+
+/// List the streams: how many records were put, are stored at the receiver, and still wait
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast outbox ls edge.db
+  stayfast outbox ls edge.db --json | jq -r 'select(.stream == \"logs\").put'")]
+struct Ls {
+    /// The outbox
+    db: PathBuf,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Ls {
+    fn run(self) -> Outcome {
+        let streams = files::outbox(&self.db)?.streams().map_err(|e| Failure::store(&self.db, &e))?;
+        if self.format.json {
+            for s in &streams {
+                let line = json!({
+                    "stream": s.name, "put": s.next.0, "stored": s.first.0, "waiting": s.records(), "bytes": s.bytes,
+                });
+                self.format.print(&line, "")?;
+            }
+            return Ok(());
+        }
+        let row = |s: &stayfast_store_sqlite::StreamInfo| {
+            let waiting = human::count(s.records());
+            vec![s.name.clone(), human::count(s.next.0), human::count(s.first.0), waiting, human::bytes(s.bytes)]
+        };
+        let rows: Vec<_> = streams.iter().map(row).collect();
+        self.format.print(&Value::Null, &table(&["STREAM", "PUT", "STORED", "WAITING", "SIZE"], &rows, Paint::stdout()))
+    }
+}
+
+/// Check every checksum and the structure of the file
+///
+/// A damaged record never stops a stream: the receiver is told that its number is a gap. The row is copied to a
+/// quarantine table first. Exit code 1 if anything is damaged.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast outbox verify edge.db
+  stayfast outbox verify backup/edge.db || echo 'this copy is damaged'")]
+struct Verify {
+    /// The outbox
+    db: PathBuf,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Verify {
+    fn run(self) -> Outcome {
+        let verdict = files::outbox(&self.db)?.verify().map_err(|e| Failure::store(&self.db, &e))?;
+        self.format.print(&verdict_json(&verdict), &verdict_text(&verdict))?;
+        match verdict.is_sound() {
+            true => Ok(()),
+            false => Err(Failure::failed(format!("{} is damaged", self.db.display()))),
+        }
+    }
+}
+
+fn verdict_json(verdict: &Verdict) -> Value {
+    let damage =
+        |d: &stayfast_store_sqlite::Damage| json!({ "stream": d.stream, "first": d.first.0, "count": d.count });
+    json!({
+        "sound": verdict.is_sound(), "records": verdict.records, "bytes": verdict.bytes, "lost": verdict.lost,
+        "damage": verdict.damage.iter().map(damage).collect::<Vec<_>>(), "structure": verdict.structure,
+    })
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    let paint = Paint::stdout();
+    let mut lines = vec![format!("{}, {}", human::records(verdict.records), human::bytes(verdict.bytes))];
+    for d in &verdict.damage {
+        let (first, count) = (human::count(d.first.0), human::records(d.count));
+        lines.push(paint.red(&format!("{}: {count} damaged or missing from number {first} on", d.stream)));
+    }
+    lines.extend(verdict.structure.iter().map(|line| paint.red(line)));
+    if verdict.is_sound() {
+        lines.push(paint.green("sound"));
+    }
+    lines.join("\n")
+}
+
+/// Write the records of a stream that still wait to standard output
+///
+/// One line a record, which is exact as long as no record holds a line end; with --framed each record has its length
+/// before it (4 B, big-endian), which is exact always and what `stayfast send --framed` reads. With --json each record
+/// is an object with its number and its lineage; the body is `text` if it is UTF-8, else `base64`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast outbox export edge.db --stream logs | less
+  stayfast outbox export edge.db --stream logs --from 1200 --framed > rest.bin
+  stayfast outbox export edge.db --stream logs --json | jq .number")]
+struct Export {
+    /// The outbox
+    db: PathBuf,
+    /// The stream
+    #[arg(long)]
+    stream: String,
+    /// Number of the first record to write
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Write each record's length (4 B, big-endian) before it, and no line ends
+    #[arg(long, conflicts_with = "json")]
+    framed: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Export {
+    fn run(self) -> Outcome {
+        let mut outbox = files::outbox(&self.db)?;
+        let streams = outbox.streams().map_err(|e| Failure::store(&self.db, &e))?;
+        let Some(stream) = streams.iter().find(|s| s.name == self.stream) else {
+            return Err(Failure::environment(no_such_stream(&self.db, &self.stream)));
+        };
+        if self.from < stream.first.0 {
+            let first = human::count(stream.first.0);
+            remark(format!("records below {first} are stored at the receiver and no longer here"));
+        }
+        let mut out = Writer { out: BufWriter::new(stdout().lock()), framing: Framing::new(self.framed), gaps: 0 };
+        let mut outcome = Ok(());
+        let show = |origin: &Origin, item: Item<'_>| {
+            outcome = if self.format.json { out.json(origin, item) } else { out.plain(item) };
+            outcome.is_ok()
+        };
+        outbox.export(&self.stream, RecordNumber(self.from), show).map_err(|e| Failure::store(&self.db, &e))?;
+        outcome?;
+        out.out.flush()?;
+        match out.gaps {
+            0 => Ok(()),
+            gaps => Err(Failure::failed(format!("{} could not be exported", human::records(gaps)))),
+        }
+    }
+}
+
+fn no_such_stream(db: &Path, stream: &str) -> String {
+    let db = db.display();
+    format!("{db} has no stream '{stream}': `stayfast outbox ls {db}` lists them")
+}
+
+struct Writer<W> {
+    out: W,
+    framing: Framing,
+    gaps: u64,
+}
+
+impl<W: Write> Writer<W> {
+    fn plain(&mut self, item: Item<'_>) -> Outcome {
+        match item {
+            Item::Record(number, body) if self.framing == Framing::Lines && body.contains(&b'\n') => {
+                self.out.flush()?;
+                Err(Failure::failed(format!("record {number} holds a line end: use --framed or --json")))
+            }
+            Item::Record(_, body) => Ok(self.framing.write(&mut self.out, body)?),
+            Item::Hole(number, hole) => {
+                self.gaps += 1;
+                remark(format!("record {number} is {}", name(hole)));
+                Ok(())
+            }
+        }
+    }
+
+    fn json(&mut self, origin: &Origin, item: Item<'_>) -> Outcome {
+        let (number, lineage) = (item.number().0, format!("{:016x}", origin.lineage.0));
+        let line = match item {
+            Item::Record(_, body) => match std::str::from_utf8(body) {
+                Ok(text) => json!({ "number": number, "lineage": lineage, "text": text }),
+                Err(_) => json!({ "number": number, "lineage": lineage, "base64": BASE64.encode(body) }),
+            },
+            Item::Hole(_, hole) => json!({ "number": number, "lineage": lineage, "hole": name(hole) }),
+        };
+        Ok(writeln!(self.out, "{line}")?)
+    }
+}
+
+fn name(hole: Hole) -> &'static str {
+    match hole {
+        Hole::Gap => "damaged",
+        Hole::Expired => "expired",
+    }
+}

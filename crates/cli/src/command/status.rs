@@ -1,0 +1,194 @@
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::human;
+use crate::output::{Format, Paint, table};
+use crate::progress::no_answer;
+use serde_json::{Value, json};
+use stayfast_net::Figures;
+use stayfast_store::Outbox;
+use stayfast_store_sqlite::StreamInfo;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A link that has noted its figures within this time is taken to be running.
+const RUNNING: u64 = 3;
+/// A peer that was not heard for so long, while something waits, does not answer.
+const SILENT: u64 = 5;
+
+/// Say how a link is doing, from the file of its outbox
+///
+/// Works offline, without the link and without the network: the numbers of records are exact; what the link has
+/// measured is as old as its last note, which the output says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast status edge.db
+  watch -n1 stayfast status edge.db
+  stayfast status edge.db --json | jq '.streams[] | select(.waiting > 1000)'")]
+pub struct Arguments {
+    /// The outbox
+    db: PathBuf,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Arguments {
+    pub fn run(self) -> Outcome {
+        let fail = |e| Failure::store(&self.db, &e);
+        let mut outbox = files::outbox(&self.db)?;
+        let streams = outbox.streams().map_err(fail)?;
+        let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
+        // A clock before 1970 makes all notes look fresh, which hurts nobody.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let status = Status::new(now, streams, &notes);
+        self.format.print(&status.json(), &status.text(Paint::stdout()))
+    }
+}
+
+struct Status {
+    now: u64,
+    streams: Vec<(StreamInfo, u64)>,
+    links: Vec<(String, Figures)>,
+}
+
+impl Status {
+    fn new(now: u64, streams: Vec<StreamInfo>, notes: &BTreeMap<String, String>) -> Status {
+        let heard = |stream: &StreamInfo| {
+            let noted = notes.get(&Figures::heard_key(&stream.name)).and_then(|number| number.parse().ok());
+            // Hints may be older than the records.
+            noted.unwrap_or(0).clamp(stream.first.0, stream.next.0.max(stream.first.0))
+        };
+        let prefix = Figures::key("");
+        let link =
+            |(key, text): (&String, &String)| Some((key.strip_prefix(&prefix)?.to_string(), Figures::parse(text)?));
+        Status {
+            now,
+            streams: streams.into_iter().map(|stream| (heard(&stream), stream)).map(|(heard, s)| (s, heard)).collect(),
+            links: notes.iter().filter_map(link).collect(),
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.streams.iter().map(|(stream, _)| stream.records()).sum()
+    }
+
+    fn ago(&self, then: u64) -> Duration {
+        Duration::from_secs(self.now.saturating_sub(then))
+    }
+
+    /// For how long the peer has not answered a link that was trying.
+    fn silence(&self, figures: &Figures) -> Option<Duration> {
+        let silent = figures.written.saturating_sub(figures.last_heard);
+        let tried = self.waiting() > 0 && figures.packets > 0;
+        (tried && figures.last_heard > 0 && silent >= SILENT).then(|| Duration::from_secs(silent))
+    }
+
+    fn text(&self, paint: Paint) -> String {
+        let row = |(s, heard): &(StreamInfo, u64)| {
+            let numbers = [s.next.0, *heard, s.first.0, s.records()].map(human::count);
+            [s.name.clone()].into_iter().chain(numbers).chain([human::bytes(s.bytes)]).collect()
+        };
+        let rows: Vec<_> = self.streams.iter().map(row).collect();
+        let mut lines = vec![table(&["STREAM", "PUT", "HEARD", "STORED", "WAITING", "SIZE"], &rows, paint)];
+        for (peer, figures) in &self.links {
+            lines.push(self.link_text(peer, figures));
+            if figures.last_heard == 0 && figures.packets > 0 {
+                let text = format!("no answer from {peer} yet; is it running, and is this node's key listed there?");
+                lines.push(paint.red(&text));
+            } else if let Some(silence) = self.silence(figures) {
+                lines.push(paint.red(&no_answer(peer, silence)));
+            }
+        }
+        if self.links.is_empty() {
+            lines.push("no link has run on this outbox yet".to_string());
+        }
+        lines.join("\n")
+    }
+
+    fn link_text(&self, peer: &str, figures: &Figures) -> String {
+        let noted = self.ago(figures.written);
+        let state = match noted.as_secs() {
+            0..=RUNNING => "link running".to_string(),
+            _ => format!("link's last note {} ago", human::duration(noted)),
+        };
+        let at = figures.address.map_or(String::new(), |address| format!(" at {address}"));
+        let heard = match figures.last_heard {
+            0 => "never heard".to_string(),
+            then => format!("heard {} ago", human::duration(self.ago(then))),
+        };
+        format!(
+            "{peer}{at}: {state}, {heard}, RTT {}, window {}, in flight {}; {} packets, {} lost of which {} came late, \
+             {} undone",
+            human::duration(Duration::from_micros(figures.rtt_us)),
+            human::bytes(figures.window),
+            human::bytes(figures.in_flight),
+            human::count(figures.packets),
+            human::count(figures.lost),
+            human::count(figures.late),
+            human::count(figures.undos),
+        )
+    }
+
+    fn json(&self) -> Value {
+        let stream = |(s, heard): &(StreamInfo, u64)| {
+            json!({
+                "stream": s.name, "put": s.next.0, "heard": heard, "stored": s.first.0, "waiting": s.records(),
+                "bytes": s.bytes,
+            })
+        };
+        let link = |(peer, f): &(String, Figures)| {
+            json!({
+                "peer": peer, "address": f.address, "noted_seconds_ago": self.ago(f.written).as_secs(),
+                "heard_seconds_ago": (f.last_heard > 0).then(|| self.ago(f.last_heard).as_secs()),
+                "silent_seconds": self.silence(f).map(|silence| silence.as_secs()), "rtt_us": f.rtt_us,
+                "window": f.window, "in_flight": f.in_flight, "packets": f.packets, "lost": f.lost, "late": f.late,
+                "undos": f.undos, "bytes_resent": f.resent,
+            })
+        };
+        json!({
+            "streams": self.streams.iter().map(stream).collect::<Vec<_>>(),
+            "links": self.links.iter().map(link).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stayfast_units::RecordNumber;
+
+    fn status(figures: Figures, waiting: u64) -> Status {
+        let stream =
+            StreamInfo { name: "logs".into(), first: RecordNumber(7), next: RecordNumber(7 + waiting), bytes: 9 };
+        let notes = [(Figures::key("hub:4711"), figures.to_string()), (Figures::heard_key("logs"), "8".into())];
+        Status::new(1_000, vec![stream], &notes.into())
+    }
+
+    #[test]
+    fn a_silent_peer_is_named_with_what_to_check() {
+        let figures = Figures { written: 999, last_heard: 987, packets: 9, rtt_us: 12_000, ..Figures::default() };
+        let text = status(figures.clone(), 3).text(Paint::stdout());
+        assert!(
+            text.contains("no answer from hub:4711 for 12s; is it running, and is this node's key listed"),
+            "{text}"
+        );
+        assert!(text.contains("link running, heard 13s ago, RTT 12.0ms"), "{text}");
+        assert!(!status(figures, 0).text(Paint::stdout()).contains("no answer"), "nothing is waiting");
+        let never = Figures { written: 900, packets: 9, ..Figures::default() };
+        let text = status(never, 3).text(Paint::stdout());
+        assert!(text.contains("no answer from hub:4711 yet") && text.contains("last note 1m40s ago, never"), "{text}");
+    }
+
+    #[test]
+    fn hints_never_contradict_the_records() {
+        let heard = |waiting| status(Figures::default(), waiting).json()["streams"][0]["heard"].clone();
+        assert_eq!((heard(3), heard(0)), (json!(8), json!(7)));
+    }
+
+    #[test]
+    fn an_outbox_without_a_link_says_so() {
+        let status = Status::new(1_000, Vec::new(), &BTreeMap::new());
+        assert!(status.text(Paint::stdout()).ends_with("no link has run on this outbox yet"));
+    }
+}

@@ -1,0 +1,105 @@
+//! A bar on a terminal for work that takes long; nothing elsewhere.
+
+use crate::human;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+/// Records on their way.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Frames a second.
+    const FRAMES: u8 = 10;
+
+    /// Of `total` records; the total may grow.
+    pub fn new(total: u64) -> Progress {
+        let target = match stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr_with_hz(Progress::FRAMES),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let template = "{bar:30.green} {human_pos} of {human_len} stored  {per_sec:>14}  {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Progress { bar }
+    }
+
+    /// So many of so many are stored.
+    pub fn set(&self, stored: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(stored);
+    }
+
+    /// What else there is to say.
+    pub fn say(&self, message: String) {
+        self.bar.set_message(message);
+    }
+
+    /// Prints a line above the bar, or without one if there is none.
+    pub fn remark(&self, text: &str) {
+        match self.bar.is_hidden() {
+            true => crate::output::remark(text),
+            false => self.bar.println(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Says now and then that nobody answers, first after a few seconds.
+pub struct Silence {
+    host: String,
+    next: Duration,
+}
+
+impl Silence {
+    const FIRST: Duration = Duration::from_secs(5);
+
+    /// The peer at `host`.
+    pub fn new(host: &str) -> Silence {
+        Silence { host: host.to_string(), next: Silence::FIRST }
+    }
+
+    /// What to say when nothing was heard for so long, if it is time to say it.
+    pub fn after(&mut self, silent_for: Option<Duration>) -> Option<String> {
+        let Some(silent_for) = silent_for else {
+            self.next = Silence::FIRST;
+            return None;
+        };
+        if silent_for < self.next {
+            return None;
+        }
+        while self.next <= silent_for {
+            self.next *= 2;
+        }
+        Some(no_answer(&self.host, silent_for))
+    }
+}
+
+/// What a silent peer means.
+pub fn no_answer(host: &str, silent_for: Duration) -> String {
+    let silent = human::duration(Duration::from_secs(silent_for.as_secs()));
+    format!("no answer from {host} for {silent}; is it running, and is this node's key listed there?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_remarked_less_and_less_often() {
+        let mut silence = Silence::new("hub:4711");
+        let said: Vec<u64> = (0..100).filter(|s| silence.after(Some(Duration::from_secs(*s))).is_some()).collect();
+        assert_eq!(said, [5, 10, 20, 40, 80]);
+        assert!(silence.after(None).is_none());
+        let text = silence.after(Some(Duration::from_secs(12))).unwrap();
+        assert_eq!(text, "no answer from hub:4711 for 12s; is it running, and is this node's key listed there?");
+    }
+}

@@ -1,0 +1,164 @@
+//! Going on with an input that was sent in part: which of its records the stream has already.
+
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::human;
+use crate::input::Batch;
+use crate::uplink::Uplink;
+use stayfast_store::{Item, Outbox};
+use stayfast_store_sqlite::SqliteOutbox;
+use stayfast_units::RecordNumber;
+use std::path::Path;
+
+/// Records compared at a time, bytes.
+const WINDOW: usize = 1 << 20;
+
+/// A stream, and how much of its input to skip.
+pub struct Resume {
+    /// The stream.
+    pub name: String,
+    /// Number of the next record to be appended.
+    pub next: u64,
+    skip: Option<Skip>,
+}
+
+struct Skip {
+    /// Number of the next record of the input.
+    at: u64,
+    /// The outbox, to compare with what it still has.
+    outbox: SqliteOutbox,
+    /// What of it was read last, beginning with number `at` or later.
+    held: std::collections::VecDeque<(u64, Option<Vec<u8>>)>,
+}
+
+impl Resume {
+    /// Nothing is skipped.
+    pub fn nothing(name: String, uplink: &mut Uplink) -> Outcome<Resume> {
+        let (_, next) = uplink.tail(&name)?;
+        Ok(Resume { name, next, skip: None })
+    }
+
+    /// The first record of the input is number `first` of the stream.
+    pub fn from(name: String, first: u64, uplink: &mut Uplink, outbox: &Path) -> Outcome<Resume> {
+        let (_, next) = uplink.tail(&name)?;
+        if next < first {
+            let (has, first) = (human::records(next), human::count(first));
+            return Err(Failure::environment(format!(
+                "stream '{name}' has only {has}, so the input cannot begin at number {first}: say --resume={next}"
+            )));
+        }
+        let skip = Skip { at: first, outbox: files::outbox(outbox)?, held: Default::default() };
+        Ok(Resume { name, next, skip: Some(skip) })
+    }
+
+    /// Takes away from the batch what the stream has, and says how many records that were.
+    ///
+    /// # Errors
+    /// They are not the same.
+    pub fn skip(&mut self, batch: &mut Batch) -> Outcome<u64> {
+        let Some(skip) = &mut self.skip else { return Ok(0) };
+        let known = (self.next - skip.at).min(batch.len() as u64);
+        for record in batch.records().iter().take(known as usize) {
+            skip.compare(&self.name, record)?;
+        }
+        batch.skip(known as usize);
+        if skip.at == self.next {
+            self.skip = None;
+        }
+        Ok(known)
+    }
+
+    /// Has the input been as long as what the stream has?
+    pub fn has_skipped_all(&self) -> bool {
+        self.skip.as_ref().is_none_or(|skip| skip.at == self.next)
+    }
+}
+
+impl Skip {
+    fn compare(&mut self, name: &str, record: &[u8]) -> Outcome {
+        let at = self.at;
+        self.at += 1;
+        if self.held.is_empty() {
+            let loaded = self.outbox.read(name, RecordNumber(at), WINDOW);
+            let loaded = loaded.map_err(|e| Failure::failed(format!("stream '{name}' cannot be compared: {e}")))?;
+            self.held = loaded.iter().flat_map(|loaded| loaded.run.iter().map(own)).collect();
+        }
+        // What was trimmed or damaged cannot be compared.
+        match self.held.pop_front_if(|(number, _)| *number <= at) {
+            Some((_, Some(held))) if held != record => Err(Failure::failed(format!(
+                "record {} of the input is not what stream '{name}' has under number {at}: nothing was appended; \
+                 --resume needs the same input again",
+                human::count(at)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn own(item: Item<'_>) -> (u64, Option<Vec<u8>>) {
+    match item {
+        Item::Record(number, body) => (number.0, Some(body.to_vec())),
+        Item::Hole(number, _) => (number.0, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(records: &[&str]) -> Batch {
+        let mut batch = Batch::default();
+        records.iter().for_each(|record| batch.push(record.as_bytes()));
+        batch
+    }
+
+    /// A stream with records one to four, of which the first two are trimmed.
+    fn stream(dir: &tempfile::TempDir, first: u64) -> Outcome<Resume> {
+        let path = dir.path().join("edge.db");
+        let mut uplink = Uplink::append_only(&path, None)?;
+        if uplink.tail("s")?.1 == 0 {
+            uplink.append("s", &[b"zero", b"one"]).map_err(|e| Failure::append(&path, &e))?;
+            uplink.append("s", &[b"two", b"three"]).map_err(|e| Failure::append(&path, &e))?;
+            let mut outbox = files::outbox(&path)?;
+            outbox.trim("s", RecordNumber(2)).map_err(|e| Failure::store(&path, &e))?;
+        }
+        Resume::from("s".into(), first, &mut uplink, &path)
+    }
+
+    #[test]
+    fn what_the_stream_has_is_skipped_whatever_the_batches() {
+        let dir = tempfile::tempdir().unwrap();
+        for sizes in [[6, 0], [1, 5], [3, 3], [4, 2], [5, 1]] {
+            let mut resume = stream(&dir, 0).unwrap();
+            let input = ["zero", "one", "two", "three", "four", "five"];
+            let mut left = Vec::new();
+            for part in [&input[..sizes[0]], &input[sizes[0]..]] {
+                let mut batch = batch(part);
+                resume.skip(&mut batch).unwrap();
+                left.extend(batch.records().iter().map(|record| record.to_vec()));
+            }
+            assert_eq!(left, [b"four", b"five"]);
+            assert!(resume.has_skipped_all());
+        }
+    }
+
+    #[test]
+    fn another_input_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut resume = stream(&dir, 0).unwrap();
+        let refused = resume.skip(&mut batch(&["zero", "one", "two", "THREE"])).unwrap_err();
+        assert!(matches!(refused, Failure::Failed(text) if text.contains("record 3 of the input")));
+    }
+
+    #[test]
+    fn an_input_may_begin_later_but_not_beyond_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut rest = batch(&["three", "four"]);
+        assert_eq!(stream(&dir, 3).unwrap().skip(&mut rest).unwrap(), 1);
+        assert_eq!(rest.records(), [b"four"]);
+        assert!(matches!(stream(&dir, 5), Err(Failure::Environment(text)) if text.contains("--resume=4")));
+        let mut short = stream(&dir, 0).unwrap();
+        short.skip(&mut batch(&["zero"])).unwrap();
+        assert!(!short.has_skipped_all());
+    }
+}

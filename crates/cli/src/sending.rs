@@ -1,0 +1,256 @@
+//! The work of `stayfast send`: append what the source gives, and wait until it is stored.
+
+use crate::failure::{Failure, Outcome};
+use crate::human;
+use crate::input::{Batch, InputError};
+use crate::interrupt::Interrupt;
+use crate::output::Format;
+use crate::progress::{Progress, Silence};
+use crate::resume::Resume;
+use crate::source::{Event, Source};
+use crate::uplink::Uplink;
+use serde_json::json;
+use stayfast_store::{AppendError, StoreError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often the state is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// When the work is done.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending {
+    /// All records are in the outbox.
+    Durable,
+    /// All records are stored at the receiver, or this much time has passed since the end of the input.
+    Stored(Option<Duration>),
+}
+
+/// Names for messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The outbox.
+    pub outbox: &'a Path,
+    /// Where the receiver listens.
+    pub host: &'a str,
+}
+
+/// Why the work ended.
+enum End {
+    Done,
+    Timeout,
+    Interrupted,
+    Input(InputError),
+    Trouble(String),
+}
+
+/// Records on their way from a source to a peer.
+pub struct Sending<'a> {
+    uplink: Uplink,
+    streams: Vec<Stream>,
+    target: Target<'a>,
+    progress: Progress,
+    silence: Silence,
+    /// Records of the input that were skipped.
+    skipped: u64,
+}
+
+struct Stream {
+    resume: Resume,
+    /// First number that this process appends.
+    first: u64,
+    /// First record not known to be stored when it began.
+    stored_before: u64,
+    /// First record not known to be stored now.
+    stored: u64,
+}
+
+impl<'a> Sending<'a> {
+    /// To be run once.
+    pub fn new(mut uplink: Uplink, streams: Vec<Resume>, target: Target<'a>) -> Outcome<Sending<'a>> {
+        let mut stream = |resume: Resume| {
+            let (stored, _) = uplink.tail(&resume.name)?;
+            Ok(Stream { first: resume.next, resume, stored_before: stored, stored })
+        };
+        let streams = streams.into_iter().map(&mut stream).collect::<Outcome<Vec<_>>>()?;
+        Ok(Sending {
+            uplink,
+            streams,
+            target,
+            progress: Progress::new(0),
+            silence: Silence::new(target.host),
+            skipped: 0,
+        })
+    }
+
+    /// Does it all and prints the result.
+    pub fn run(mut self, source: Source, ending: Ending, interrupt: &Interrupt, format: Format) -> Outcome {
+        let end = self.take_in(&source, interrupt)?;
+        let end = match (end, ending) {
+            (End::Done, Ending::Stored(timeout)) => self.wait(timeout, interrupt)?,
+            (end, _) => end,
+        };
+        self.look()?;
+        self.progress.clear();
+        if let Some(short) =
+            self.streams.iter().find(|stream| matches!(end, End::Done) && !stream.resume.has_skipped_all())
+        {
+            let name = &short.resume.name;
+            return Err(Failure::failed(format!("the input is shorter than what stream '{name}' has of it already")));
+        }
+        self.report(&end, ending, format)
+    }
+
+    /// Appends until the input ends.
+    fn take_in(&mut self, source: &Source, interrupt: &Interrupt) -> Outcome<End> {
+        loop {
+            match source.next(TICK) {
+                Some(Event::Records(index, batch)) => {
+                    if let Some(end) = self.append(index, batch, interrupt)? {
+                        return Ok(end);
+                    }
+                }
+                Some(Event::Failed(error)) => return Ok(End::Input(error)),
+                Some(Event::End) if interrupt.is_set() => return Ok(End::Interrupted),
+                Some(Event::End) => return Ok(End::Done),
+                None if interrupt.is_set() && source.is_drained() => return Ok(End::Interrupted),
+                None => {}
+            }
+            if interrupt.is_set() {
+                source.stop();
+            }
+            self.look()?;
+            if let Some(trouble) = self.speak() {
+                return Ok(End::Trouble(trouble));
+            }
+        }
+    }
+
+    /// Appends a batch, however long it takes until there is room for it; only a signal stops that.
+    fn append(&mut self, index: usize, mut batch: Batch, interrupt: &Interrupt) -> Outcome<Option<End>> {
+        self.skipped += self.streams[index].resume.skip(&mut batch)?;
+        let mut told = false;
+        while !batch.is_empty() {
+            let resume = &mut self.streams[index].resume;
+            let error = match self.uplink.append(&resume.name, &batch.records()) {
+                Ok(next) => {
+                    resume.next = next;
+                    return Ok(None);
+                }
+                Err(error) => error,
+            };
+            match &error {
+                AppendError::Full { .. } => {}
+                AppendError::Store(StoreError::DiskFull | StoreError::Busy) if told => {}
+                AppendError::Store(StoreError::DiskFull | StoreError::Busy) => {
+                    self.progress.remark(&format!("{}: {error}; waiting", self.target.outbox.display()));
+                    told = true;
+                }
+                _ => return Err(self.not_appended(index, &batch, &error)),
+            }
+            if interrupt.is_set() {
+                return Ok(Some(End::Interrupted));
+            }
+            std::thread::sleep(TICK);
+            self.look()?;
+            if let Some(trouble) = self.speak() {
+                return Ok(Some(End::Trouble(trouble)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn not_appended(&self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
+        self.progress.clear();
+        let Stream { resume, first, .. } = &self.streams[index];
+        let durable = human::records(resume.next - first);
+        match Failure::append(self.target.outbox, error) {
+            Failure::Environment(text) => Failure::Environment(format!("{text}; {durable} of the input are durable")),
+            other => {
+                let batch = human::records(batch.len() as u64);
+                Failure::failed(format!("{other}; {durable} of the input are durable, the next {batch} are not"))
+            }
+        }
+    }
+
+    /// Waits until everything is stored.
+    fn wait(&mut self, timeout: Option<Duration>, interrupt: &Interrupt) -> Outcome<End> {
+        let start = Instant::now();
+        loop {
+            self.look()?;
+            if self.streams.iter().all(|stream| stream.stored >= stream.resume.next) {
+                return Ok(End::Done);
+            }
+            if let Some(trouble) = self.speak() {
+                return Ok(End::Trouble(trouble));
+            }
+            if interrupt.is_set() {
+                return Ok(End::Interrupted);
+            }
+            if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+                return Ok(End::Timeout);
+            }
+            std::thread::sleep(TICK.min(timeout.unwrap_or(TICK)));
+        }
+    }
+
+    /// Brings what is stored up to date.
+    fn look(&mut self) -> Outcome {
+        for stream in &mut self.streams {
+            stream.stored = self.uplink.tail(&stream.resume.name)?.0;
+        }
+        let count = |of: fn(&Stream) -> u64| self.streams.iter().map(of).sum();
+        self.progress.set(count(|s| s.stored - s.stored_before), count(|s| s.resume.next - s.stored_before));
+        Ok(())
+    }
+
+    /// Says how the peer is doing; returns what cannot go on without a person.
+    fn speak(&mut self) -> Option<String> {
+        let health = self.uplink.health();
+        if let Some(remark) = self.silence.after(health.silent_for) {
+            self.progress.remark(&remark);
+        }
+        let rtt = health.rtt.map(|rtt| format!("RTT {}", human::duration(rtt)));
+        self.progress.say(rtt.unwrap_or_default());
+        self.streams.iter().find_map(|stream| self.uplink.trouble(&stream.resume.name))
+    }
+
+    fn report(&self, end: &End, ending: Ending, format: Format) -> Outcome {
+        let durable: u64 = self.streams.iter().map(|s| s.resume.next - s.first).sum();
+        let waiting: u64 = self.streams.iter().map(|s| s.resume.next.saturating_sub(s.stored)).sum();
+        if format.json {
+            for Stream { resume, first, stored, .. } in &self.streams {
+                let line = json!({ "stream": resume.name, "first": first, "next": resume.next, "stored": stored });
+                format.print(&line, "")?;
+            }
+        }
+        let Target { outbox, host } = self.target;
+        let (outbox, durable_text) = (outbox.display(), human::records(durable));
+        let left = match waiting {
+            0 => format!("all stored at {host}"),
+            _ => format!(
+                "{} not yet stored at {host}, they stay in {outbox} for the next `stayfast send`",
+                human::count(waiting)
+            ),
+        };
+        match end {
+            End::Done if format.json => Ok(()),
+            End::Done => match ending {
+                Ending::Stored(_) => format.print(&json!(null), &format!("{durable_text} sent, all stored at {host}")),
+                Ending::Durable => format.print(&json!(null), &format!("{durable_text} durable in {outbox}")),
+            },
+            End::Timeout => Err(Failure::failed(format!("timeout: {durable_text} sent, {left}"))),
+            End::Interrupted => {
+                let text = format!("interrupted: {durable_text} of the input are durable in {outbox}; {left}");
+                Err(Failure::failed(text))
+            }
+            End::Input(error) => {
+                let at = human::count(self.skipped + durable + 1);
+                Err(Failure::failed(format!("record {at} of the input {error}; {durable_text} before it are durable")))
+            }
+            End::Trouble(trouble) => {
+                Err(Failure::failed(format!("{trouble}; {durable_text} of the input are durable")))
+            }
+        }
+    }
+}
