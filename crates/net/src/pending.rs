@@ -3,44 +3,45 @@ use stayfast_handoff::{Producer, Watch};
 use stayfast_link::PeerId;
 use stayfast_store::{Delivery, Level, Position, StoreDone};
 use stayfast_units::RecordNumber;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// A batch for the application, which says what became of it. If it says nothing and drops it, the batch is
-/// delivered again.
+/// A batch for the application, which says what became of it: the first word counts. If it says nothing and drops it,
+/// the batch is delivered again.
 #[must_use = "a batch that is dropped is delivered again"]
 pub struct PendingDelivery {
     /// The records, and the move of the cursor that makes them stored.
     pub delivery: Delivery,
-    answer: Option<(PeerId, Producer<Command>)>,
+    answer: Cell<Option<(PeerId, Producer<Command>)>>,
 }
 
 impl PendingDelivery {
     pub(crate) fn new(peer: PeerId, delivery: Delivery, commands: Producer<Command>) -> PendingDelivery {
-        PendingDelivery { delivery, answer: Some((peer, commands)) }
+        PendingDelivery { delivery, answer: Cell::new(Some((peer, commands))) }
     }
 
     /// The transaction that holds the records and the cursor is durable, at this level.
-    pub fn stored(self, level: Level) {
+    pub fn stored(&self, level: Level) {
         let (key, to) = (self.delivery.key.clone(), self.delivery.to);
         self.answer(StoreDone::Delivered { key, level, to });
     }
 
     /// The cursor stood elsewhere: another node was first.
-    pub fn conflict(self, at: Position) {
+    pub fn conflict(&self, at: Position) {
         let key = self.delivery.key.clone();
         self.answer(StoreDone::Conflict { key, at });
     }
 
     /// The application refuses this record for good. Those before it in the batch are not stored either; the stream
     /// stands still, and its sender is told.
-    pub fn rejected(self, number: RecordNumber) {
+    pub fn rejected(&self, number: RecordNumber) {
         let key = self.delivery.key.clone();
         self.answer(StoreDone::Rejected { key, number });
     }
 
-    fn answer(mut self, done: StoreDone) {
+    fn answer(&self, done: StoreDone) {
         if let Some((peer, commands)) = self.answer.take() {
             // After the driver has ended, the next run asks the store.
             let _ = commands.push(Command::Done(peer, done), None);
