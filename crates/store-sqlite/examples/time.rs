@@ -28,7 +28,10 @@ fn compare(dir: &Path, rounds: u64, records: usize, len: usize) -> Done<()> {
     let mut outbox = SqliteOutbox::open(&path, &Options::default())?;
     let append = time(|| Ok((0..rounds).try_for_each(|_| outbox.append("orders", &batch).map(drop))?))?;
     drop(outbox);
-    let open = time(|| Ok(drop(SqliteOutbox::open(&path, &Options::default())?.tails()?)))?;
+    let open = time(|| {
+        SqliteOutbox::open(&path, &Options::default())?.tails()?;
+        Ok(())
+    })?;
     let mut outbox = SqliteOutbox::open(&path, &Options::default())?;
     let read = time(|| Ok(outbox.export("orders", RecordNumber(0), |_, _| true)?))?;
     let all = RecordNumber(rounds * records as u64);
