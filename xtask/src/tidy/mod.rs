@@ -7,6 +7,7 @@ mod files;
 mod floors;
 mod functions;
 mod impure;
+mod links;
 mod source;
 
 use std::fmt;
@@ -56,8 +57,26 @@ pub fn tidy() -> Outcome {
     }
     findings.extend(crates::check_lints(&read("Cargo.toml")?));
     let paths = tracked()?;
+    let mut sources = Vec::new();
     for path in &paths {
-        findings.extend(check_file(path, &crates)?);
+        let full = root().join(path);
+        // A tracked file may be deleted but not yet committed.
+        let Ok(bytes) = std::fs::read(&full) else { continue };
+        findings.extend(files::check_name(path));
+        findings.extend(files::check_size(path, bytes.len()));
+        let Ok(text) = String::from_utf8(bytes) else { continue };
+        findings.extend(check_text(path, &text));
+        if path.extension().is_some_and(|e| e == "rs") {
+            sources.push((path, source::blank(&text)));
+        }
+    }
+    let tests: Vec<_> = sources.iter().flat_map(|(path, code)| source::test_modules(path, code)).collect();
+    for (path, code) in &sources {
+        findings.extend(functions::check(path, code));
+        let owner = crates.iter().find(|c| path.starts_with(c.dir.join("src")));
+        if let Some(owner) = owner.filter(|_| !source::is_test_file(path, &tests)) {
+            findings.extend(impure::check(owner, path, &source::without_tests(code)));
+        }
     }
     for finding in &findings {
         eprintln!("{finding}");
@@ -69,26 +88,14 @@ pub fn tidy() -> Outcome {
     Ok(())
 }
 
-fn check_file(path: &Path, crates: &[metadata::Crate]) -> Outcome<Vec<Finding>> {
-    let full = root().join(path);
-    // A tracked file may be deleted but not yet committed.
-    let Ok(bytes) = std::fs::read(&full) else { return Ok(Vec::new()) };
-    let mut findings: Vec<_> = files::check_name(path).into_iter().collect();
-    findings.extend(files::check_size(path, bytes.len()));
-    let Ok(text) = String::from_utf8(bytes) else { return Ok(findings) };
-    findings.extend(files::check_whitespace(path, &text));
-    if path.extension().is_some_and(|e| e == "rs") {
-        findings.extend(files::check_length(path, &text));
-        let code = source::blank(&text);
-        findings.extend(functions::check(path, &code));
-        let owner = crates.iter().find(|c| path.starts_with(c.dir.join("src")));
-        if let Some(owner) = owner
-            && !source::is_test_file(path)
-        {
-            findings.extend(impure::check(owner, path, &source::without_tests(&code)));
-        }
+fn check_text(path: &Path, text: &str) -> Vec<Finding> {
+    let mut findings = files::check_whitespace(path, text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("rs") => findings.extend(files::check_length(path, text)),
+        Some("md") => findings.extend(links::check(path, text, |target| root().join(target).exists())),
+        _ => {}
     }
-    Ok(findings)
+    findings
 }
 
 fn read(path: impl AsRef<Path>) -> Outcome<String> {

@@ -2,7 +2,7 @@
 //!
 //! This is no parser. It knows what can hide a brace or a name, and nothing else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Replaces comments and string and character literals by spaces; lines stay where they are.
 pub fn blank(text: &str) -> String {
@@ -94,12 +94,14 @@ fn closing(body: &str, quote: char) -> usize {
     body.len()
 }
 
-/// Replaces items under `#[cfg(test)]` by spaces; `code` is blanked.
+/// Attributes that keep an item out of what ships; features such as `fuzzing` stand beside `test` in an `any`.
+const TEST_MARKS: [&str; 4] = ["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test", "#[test]"];
+
+/// Replaces the items of tests by spaces; `code` is blanked.
 pub fn without_tests(code: &str) -> String {
     let mut kept = String::with_capacity(code.len());
     let mut rest = code;
-    let marks = ["#[cfg(test)]", "#[cfg(all(test"];
-    while let Some(at) = marks.iter().filter_map(|mark| rest.find(mark)).min() {
+    while let Some(at) = TEST_MARKS.iter().filter_map(|mark| rest.find(mark)).min() {
         let (before, item) = rest.split_at(at);
         let (item, after) = item.split_at(item_length(item));
         kept.push_str(before);
@@ -124,9 +126,27 @@ fn item_length(item: &str) -> usize {
     item.len()
 }
 
-/// Whether the file holds tests only, by its name: `tests.rs`, or anything in a folder `tests`.
-pub fn is_test_file(path: &Path) -> bool {
-    path.with_extension("").components().any(|part| part.as_os_str() == "tests")
+/// The modules in files of their own that are tests, as paths without `.rs`; `code` is the blanked text of `path`.
+pub fn test_modules(path: &Path, code: &str) -> Vec<PathBuf> {
+    let folder = match path.file_stem().and_then(|stem| stem.to_str()) {
+        Some("lib" | "main" | "mod") => path.parent().unwrap_or(Path::new("")).to_path_buf(),
+        _ => path.with_extension(""),
+    };
+    let mut modules = Vec::new();
+    for mark in TEST_MARKS {
+        for (at, _) in code.match_indices(mark) {
+            let item = &code[at..at + item_length(&code[at..])];
+            let name = item.strip_suffix(';').and_then(|item| item.rsplit_once("mod ")).map(|(_, name)| name.trim());
+            modules.extend(name.map(|name| folder.join(name)));
+        }
+    }
+    modules
+}
+
+/// Whether the file is one of these modules or lies in one.
+pub fn is_test_file(path: &Path, modules: &[PathBuf]) -> bool {
+    let path = path.with_extension("");
+    modules.iter().any(|module| path.starts_with(module))
 }
 
 /// A word, a `::`, or one other character.
@@ -202,14 +222,20 @@ mod tests {
         assert_eq!(kept.lines().count(), code.lines().count());
         assert_eq!(kept.split_whitespace().collect::<String>(), "fna(){}fne(){}");
         assert_eq!(without_tests("#[cfg(test)]\nmod tests;\nfn a() {}").trim(), "fn a() {}");
-        assert_eq!(without_tests("#[cfg(any(test, feature = x))]\nmod f;"), "#[cfg(any(test, feature = x))]\nmod f;");
+        assert_eq!(without_tests("#[cfg(any(unix, test))]\nmod f;"), "#[cfg(any(unix, test))]\nmod f;");
     }
 
     #[test]
-    fn test_files_by_name() {
-        assert!(is_test_file(Path::new("crates/link/src/node/tests.rs")));
-        assert!(is_test_file(Path::new("crates/link/src/tests/loss.rs")));
-        assert!(!is_test_file(Path::new("crates/link/src/node.rs")));
+    fn test_modules_in_files_of_their_own() {
+        let code = "mod node;\n#[cfg(test)]\nmod scenarios;\n#[cfg(any(test, feature = x))]\npub mod fuzzing;\n";
+        let modules = test_modules(Path::new("src/lib.rs"), code);
+        assert_eq!(modules, [Path::new("src/scenarios"), Path::new("src/fuzzing")]);
+        assert!(is_test_file(Path::new("src/scenarios.rs"), &modules));
+        assert!(is_test_file(Path::new("src/fuzzing/ranges.rs"), &modules));
+        assert!(!is_test_file(Path::new("src/node.rs"), &modules));
+        let modules = test_modules(Path::new("src/node.rs"), "#[cfg(test)]\nmod tests { fn a() { b(); } }");
+        assert!(modules.is_empty());
+        assert_eq!(test_modules(Path::new("src/node.rs"), "#[cfg(test)]\nmod t;"), [Path::new("src/node/t")]);
     }
 
     #[test]
