@@ -5,6 +5,7 @@ mod badnet;
 mod completions;
 mod demo;
 mod keygen;
+mod listen;
 mod man;
 mod outbox;
 mod pubkey;
@@ -21,6 +22,7 @@ pub enum Command {
     Keygen(keygen::Arguments),
     Pubkey(pubkey::Arguments),
     Authorize(authorize::Arguments),
+    Listen(listen::Arguments),
     Send(send::Arguments),
     Put(put::Arguments),
     Status(status::Arguments),
@@ -38,6 +40,7 @@ impl Command {
             Command::Keygen(arguments) => arguments.run(),
             Command::Pubkey(arguments) => arguments.run(),
             Command::Authorize(arguments) => arguments.run(),
+            Command::Listen(arguments) => arguments.run(),
             Command::Send(arguments) => arguments.run(),
             Command::Put(arguments) => arguments.run(),
             Command::Status(arguments) => arguments.run(),

@@ -94,7 +94,8 @@ pub struct Pause {
 }
 
 impl Pause {
-    const FIRST: Duration = Duration::from_secs(1);
+    /// The first one.
+    pub const FIRST: Duration = Duration::from_secs(1);
     const LONGEST: Duration = Duration::from_secs(60);
 
     /// After the first failure.

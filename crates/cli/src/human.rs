@@ -29,15 +29,6 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// Bits per second.
-pub fn rate(bits: u64) -> String {
-    let units = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s")];
-    match units.iter().find(|(size, _)| bits >= *size) {
-        Some((size, unit)) => format!("{}.{} {unit}", bits / size, bits % size / (size / 10)),
-        None => format!("{bits} bit/s"),
-    }
-}
-
 /// A time with two units at most: `4m12s`, `12s`, `1.3s`, `40.1ms`, `250us`.
 pub fn duration(time: Duration) -> String {
     let (seconds, micros) = (time.as_secs(), time.as_micros());
@@ -112,7 +103,6 @@ mod tests {
         assert_eq!(bytes(999), "999 B");
         assert_eq!(bytes(1_000), "1.0 kB");
         assert_eq!(bytes(13_678_901), "13.6 MB");
-        assert_eq!(rate(3_250_000), "3.2 Mbit/s");
     }
 
     #[test]

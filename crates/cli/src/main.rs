@@ -15,10 +15,12 @@ mod interrupt;
 mod output;
 mod progress;
 mod proxy;
+mod receiving;
 mod resume;
 mod sending;
 mod sockets;
 mod source;
+mod text;
 mod uplink;
 
 use clap::Parser;

@@ -54,11 +54,6 @@ impl Paint {
         self.paint("32", text)
     }
 
-    /// What deserves a look.
-    pub fn yellow(self, text: &str) -> String {
-        self.paint("33", text)
-    }
-
     /// Headings.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)

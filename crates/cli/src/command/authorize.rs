@@ -2,7 +2,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::Format;
 use serde_json::json;
-use stayfast_seal::PublicKey;
+use stayfast::PublicKey;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

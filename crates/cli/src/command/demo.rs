@@ -6,8 +6,8 @@ use crate::human;
 use crate::interrupt::Interrupt;
 use crate::output::{Format, Paint, remark};
 use serde_json::json;
+use stayfast::Limits;
 use stayfast_sim::PathSpec;
-use stayfast_store::Limits;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@ use crate::files;
 use crate::human;
 use crate::input::Framing;
 use crate::output::{Format, Paint, remark, table};
+use crate::text;
 use clap::Subcommand;
-use data_encoding::BASE64;
 use serde_json::{Value, json};
 use stayfast_store::{Hole, Item, Origin};
 use stayfast_store_sqlite::Verdict;
@@ -205,14 +205,12 @@ impl<W: Write> Writer<W> {
     }
 
     fn json(&mut self, origin: &Origin, item: Item<'_>) -> Outcome {
-        let (number, lineage) = (item.number().0, format!("{:016x}", origin.lineage.0));
-        let line = match item {
-            Item::Record(_, body) => match std::str::from_utf8(body) {
-                Ok(text) => json!({ "number": number, "lineage": lineage, "text": text }),
-                Err(_) => json!({ "number": number, "lineage": lineage, "base64": BASE64.encode(body) }),
-            },
-            Item::Hole(_, hole) => json!({ "number": number, "lineage": lineage, "hole": name(hole) }),
+        let mut line = match item {
+            Item::Record(_, body) => text::json(body),
+            Item::Hole(_, hole) => json!({ "hole": name(hole) }),
         };
+        line["number"] = json!(item.number().0);
+        line["lineage"] = json!(format!("{:016x}", origin.lineage.0));
         Ok(writeln!(self.out, "{line}")?)
     }
 }

@@ -7,8 +7,7 @@ use crate::output::Format;
 use crate::progress::Silence;
 use crate::uplink::{Peer, Uplink};
 use serde_json::json;
-use stayfast_seal::PublicKey;
-use stayfast_store::Limits;
+use stayfast::{Limits, PublicKey};
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ impl Arguments {
         let mut uplink = match &peer {
             Some(peer) => {
                 let identity = files::identity(&key_file(self.key.as_deref(), &self.outbox))?;
-                Uplink::link(&self.outbox, None, &identity, peer)?
+                Uplink::link(&self.outbox, None, identity, peer)?
             }
             None => Uplink::append_only(&self.outbox, None)?,
         };

@@ -9,7 +9,7 @@ use crate::resume::Resume;
 use crate::sending::{Ending, Sending, Target};
 use crate::source::Source;
 use crate::uplink::{Peer, Uplink};
-use stayfast_store::Limits;
+use stayfast::Limits;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl Arguments {
         }
         let interrupt = Interrupt::catch()?;
         let identity = files::identity(&key_file(self.key.as_deref(), &self.outbox))?;
-        let mut uplink = Uplink::link(&self.outbox, self.limit, &identity, &self.peer)?;
+        let mut uplink = Uplink::link(&self.outbox, self.limit, identity, &self.peer)?;
         let (streams, source) = self.source(&mut uplink)?;
         let ending = match (self.no_wait, self.timeout) {
             (true, _) => Ending::Durable,

@@ -4,7 +4,7 @@ use crate::human;
 use crate::output::{Format, Paint, table};
 use crate::progress::no_answer;
 use serde_json::{Value, json};
-use stayfast_net::Figures;
+use stayfast::Figures;
 use stayfast_store::Outbox;
 use stayfast_store_sqlite::StreamInfo;
 use std::collections::BTreeMap;

@@ -1,0 +1,160 @@
+//! The work of `stayfast listen` when records are more than stored: given to a command, or printed.
+
+use crate::exec::{Exec, Pause, Slice};
+use crate::failure::{Failure, Outcome};
+use crate::human;
+use crate::input::Framing;
+use crate::interrupt::Interrupt;
+use crate::output::remark;
+use crate::text;
+use serde_json::json;
+use stayfast::{Accepted, Batch, Inbox, Item, Level, Options};
+use stayfast_store::{Delivery, Inbox as _, Run};
+use stayfast_store_sqlite::SqliteInbox;
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often a signal is looked for, and a batch that waits for its next try.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What storing a batch means.
+pub enum Store {
+    /// A command does it.
+    Command(Exec),
+    /// It goes into the table, and is printed then.
+    Table(Follow),
+}
+
+/// How records are printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Follow {
+    /// Lines, or lengths.
+    pub framing: Framing,
+    /// An object a line instead.
+    pub json: bool,
+}
+
+/// Takes batches one after the other.
+pub struct Receiving {
+    path: PathBuf,
+    cursors: SqliteInbox,
+    store: Store,
+    /// Batches whose command has failed, each with its pause: one of a stream at most.
+    failed: Vec<(Batch, Pause)>,
+}
+
+/// A batch is not stored, and why; it may be tried again.
+type NotStored = String;
+
+impl Receiving {
+    /// With the cursors in the database at `path`.
+    pub fn new(path: &Path, store: Store) -> Outcome<Receiving> {
+        let cursors = SqliteInbox::open(path, &Options::default()).map_err(|e| Failure::store(path, &e))?;
+        Ok(Receiving { path: path.to_path_buf(), cursors, store, failed: Vec::new() })
+    }
+
+    /// Until a signal comes.
+    pub fn run(mut self, mut inbox: Inbox, interrupt: &Interrupt) -> Outcome {
+        while !interrupt.is_set() {
+            if let Some(batch) = inbox.next_within(TICK).map_err(Failure::failed)? {
+                if let Err(why) = self.take(&batch)? {
+                    self.tell(&batch, &why, Pause::FIRST);
+                    self.failed.push((batch, Pause::new(Instant::now())));
+                }
+            }
+            self.try_again()?;
+        }
+        Ok(())
+    }
+
+    fn try_again(&mut self) -> Outcome {
+        let now = Instant::now();
+        for (batch, mut pause) in std::mem::take(&mut self.failed) {
+            if !pause.is_over(now) {
+                self.failed.push((batch, pause));
+            } else if let Err(why) = self.take(&batch)? {
+                let next = pause.again(Instant::now());
+                self.tell(&batch, &why, next);
+                self.failed.push((batch, pause));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, batch: &Batch, why: &str, pause: Duration) {
+        let (count, stream, sender) = (human::records(batch.len() as u64), batch.stream(), batch.sender());
+        let pause = human::duration(pause);
+        remark(format!("{count} of stream '{stream}' from {sender} not stored: {why}; the next try is in {pause}"));
+    }
+
+    /// Stores a batch and says so to the sender.
+    fn take(&mut self, batch: &Batch) -> Outcome<Result<(), NotStored>> {
+        let delivery = batch.delivery();
+        let swapped = match &self.store {
+            Store::Command(exec) => {
+                if let Err(why) = slices(batch).iter().try_for_each(|slice| exec.run(slice)) {
+                    return Ok(Err(why.to_string()));
+                }
+                // The cursor alone moves here; the records are where the command has put them.
+                let run = Run::new(delivery.from.next);
+                self.cursors.deliver(&Delivery { key: delivery.key.clone(), run, ..*delivery })
+            }
+            Store::Table(_) => self.cursors.deliver(delivery),
+        };
+        let accepted = match swapped {
+            Ok(stayfast_store::Accepted::Fresh) => batch.fresh(Level::Power),
+            Ok(stayfast_store::Accepted::Raced(at)) => batch.raced(at),
+            Err(error) => return Ok(Err(format!("{}: {error}", self.path.display()))),
+        };
+        if let Accepted::Fresh(settled) = accepted {
+            settled.stored();
+            if let Store::Table(follow) = &self.store {
+                follow.print(batch)?;
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The records of a batch, cut where numbers have none, so that the numbers of each slice have no gap.
+fn slices(batch: &Batch) -> Vec<Slice<'_>> {
+    let store = batch.delivery().key.store.0;
+    let mut slices: Vec<Slice<'_>> = Vec::new();
+    let mut fresh = true;
+    for item in batch.items() {
+        let Item::Record(record) = item else {
+            fresh = true;
+            continue;
+        };
+        if std::mem::take(&mut fresh) {
+            let (sender, stream, first) = (record.sender(), record.stream(), record.number().0);
+            slices.push(Slice { sender, store, stream, first, records: Vec::new() });
+        }
+        if let Some(slice) = slices.last_mut() {
+            slice.records.push(record.bytes());
+        }
+    }
+    slices
+}
+
+impl Follow {
+    fn print(self, batch: &Batch) -> Outcome {
+        let mut out = BufWriter::new(stdout().lock());
+        for item in batch.items() {
+            match item {
+                Item::Record(record) if self.json => {
+                    let mut line = text::json(record.bytes());
+                    line["sender"] = json!(record.sender());
+                    line["stream"] = json!(record.stream());
+                    line["number"] = json!(record.number().0);
+                    writeln!(out, "{line}")?;
+                }
+                Item::Record(record) => self.framing.write(&mut out, record.bytes())?,
+                Item::Gap(number) => remark(format!("record {number} was damaged at the sender")),
+                Item::Expired(number) => remark(format!("record {number} expired at the sender")),
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
