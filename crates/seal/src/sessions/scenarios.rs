@@ -421,7 +421,9 @@ fn good_sessions_outlive_a_flood_of_bad_packets() {
             random.fill(&mut at);
             let mut bad = [&packet, &good[0], &again][usize::from(at[2] % 3)].clone();
             let at = usize::from(u16::from_be_bytes([at[0], at[1]])) % bad.len();
+            let was = bad[at];
             random.fill(&mut bad[at..]);
+            bad[at] = was ^ (bad[at] | 1);
             assert!(open(&mut b, &bad).is_err());
         }
     }
