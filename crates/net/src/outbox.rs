@@ -123,13 +123,14 @@ impl OutboxThread {
     fn tell(&mut self, group: &[Append], result: Result<Appended, AppendError>) {
         match result {
             Ok(all) => {
+                // The link first: who has an answer may ask the link about it.
+                self.shared.appended(self.peer, &group[0].stream, all.end());
                 let mut first = all.first;
                 for one in group {
                     let mine = Appended { first, count: one.records.len() as u32, origin: all.origin };
                     first = mine.end();
                     one.answer.update(|answer| *answer = Some(Ok(mine)));
                 }
-                self.shared.appended(self.peer, &group[0].stream, all.end());
             }
             Err(error) => {
                 for one in group {

@@ -59,6 +59,8 @@ pub(crate) struct LinkThread {
     deliveries: Deliveries,
     peers: BTreeMap<PeerRef, Peer>,
     owners: BTreeMap<PeerId, PeerRef>,
+    /// Tails of outboxes whose peers are not here yet.
+    early: BTreeMap<(PeerRef, Arc<str>), RecordNumber>,
     inbox_backlog: VecDeque<InboxRequest>,
     note_at: Option<Time>,
     stopping: bool,
@@ -107,6 +109,7 @@ impl LinkThread {
             deliveries: settings.deliveries,
             peers: BTreeMap::new(),
             owners: BTreeMap::new(),
+            early: BTreeMap::new(),
             inbox_backlog: VecDeque::new(),
             note_at: None,
             stopping: false,
@@ -120,9 +123,6 @@ impl LinkThread {
             let mut more = self.receive();
             more |= self.obey();
             let now = self.clock.now();
-            for ((peer, stream), next) in self.handle.shared.take_tails() {
-                self.appended(now, peer, &stream, next);
-            }
             self.node.handle_timeout(now);
             self.settle();
             more |= self.transmit();
@@ -226,6 +226,11 @@ impl LinkThread {
     fn obey(&mut self) -> bool {
         let mut taken = Vec::new();
         let count = self.commands.drain(MAX_COMMANDS, |command| taken.push(command)).unwrap_or(0);
+        // After the commands were taken and before they are obeyed: whoever asks how things are has appended before.
+        let now = self.clock.now();
+        for ((peer, stream), next) in self.handle.shared.take_tails() {
+            self.appended(now, peer, stream, next);
+        }
         for command in taken {
             self.command(command);
         }
@@ -298,6 +303,9 @@ impl LinkThread {
         let peer = Peer { name: new.name, ids, hosts, outbox, progress, noted, noted_heard };
         peer.resolve(new.peer, &self.handle);
         self.peers.insert(new.peer, peer);
+        for ((peer, stream), next) in std::mem::take(&mut self.early) {
+            self.appended(now, peer, stream, next);
+        }
     }
 
     fn remove(&mut self, peer: PeerRef) {
@@ -312,9 +320,18 @@ impl LinkThread {
         }
     }
 
-    fn appended(&mut self, now: Time, peer: PeerRef, stream: &Arc<str>, next: RecordNumber) {
-        if let Some(id) = self.peers.get(&peer).and_then(Peer::sender) {
-            self.node.appended(now, id, stream, next);
+    fn appended(&mut self, now: Time, peer: PeerRef, stream: Arc<str>, next: RecordNumber) {
+        match self.peers.get(&peer) {
+            Some(known) => {
+                if let Some(id) = known.sender() {
+                    self.node.appended(now, id, &stream, next);
+                }
+            }
+            // On its way to us: nobody will say it again.
+            None if self.handle.shared.knows(peer) => {
+                self.early.insert((peer, stream), next);
+            }
+            None => {}
         }
     }
 

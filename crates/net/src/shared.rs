@@ -154,6 +154,10 @@ impl Shared {
         self.registry.update(|registry| registry.peers.get_mut(&peer).map(|entry| entry.progress(stream)))
     }
 
+    pub fn knows(&self, peer: PeerRef) -> bool {
+        self.registry.update(|registry| registry.peers.contains_key(&peer))
+    }
+
     /// Forgets a peer. Whoever waits for its receipts is told that there will be none.
     pub fn remove(&self, peer: PeerRef) {
         if let Some(entry) = self.registry.update(|registry| registry.peers.remove(&peer)) {
