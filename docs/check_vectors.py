@@ -50,7 +50,7 @@ class Reader:
         return value
 
     def alias(self):
-        return self.varint(1 << 16)
+        return self.varint(1 << 32)
 
     def bytes(self):
         return self.take(self.varint())

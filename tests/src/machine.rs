@@ -3,7 +3,7 @@ use stayfast_seal::{Identity, PublicKey, Sessions};
 use stayfast_sim::{Datagram, Node, Poll};
 use stayfast_store::{Inbox, Memory, Outbox, StoreDone, perform};
 use stayfast_units::{RecordNumber, RunId, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -51,8 +51,10 @@ pub struct Machine {
     peer: PeerId,
     /// The store, which outlives the machine.
     pub store: Memory,
-    /// What the machine has told so far.
+    /// What the machine has told so far, but for progress.
     pub events: Vec<Event>,
+    /// Per stream, the first record not known to be stored.
+    pub stored: BTreeMap<String, RecordNumber>,
     /// How long each delivery takes to become durable.
     pub store_delay: Duration,
     done: VecDeque<(Time, StoreDone)>,
@@ -93,6 +95,7 @@ impl Machine {
             peer,
             store,
             events: Vec::new(),
+            stored: BTreeMap::new(),
             store_delay: Duration::ZERO,
             done: VecDeque::new(),
             buf: vec![0; SEGMENTS * usize::from(config.datagram)],
@@ -128,13 +131,12 @@ impl Machine {
         }
         while let Some((_, op)) = self.link.poll_store() {
             // One model store is outbox and inbox at once; an operation needs one of them.
-            let mut other = self.store.clone();
-            let is_inbox = matches!(op, stayfast_store::StoreOp::Deliver(_) | stayfast_store::StoreOp::ReadCursor { .. });
+            let is_inbox =
+                matches!(op, stayfast_store::StoreOp::Deliver(_) | stayfast_store::StoreOp::ReadCursor { .. });
             let done = match is_inbox {
                 true => perform(op, None, Some(&mut self.store)),
                 false => perform(op, Some(&mut self.store), None),
             };
-            let _ = &mut other;
             match done {
                 Some(done) if is_inbox && !self.store_delay.is_zero() => {
                     self.done.push_back((now + self.store_delay, done));
@@ -144,7 +146,12 @@ impl Machine {
             }
         }
         while let Some((_, event)) = self.link.poll_event() {
-            self.events.push(event);
+            if let Event::Stored { stream, next } = &event {
+                self.stored.insert(stream.to_string(), *next);
+            }
+            if !matches!(event, Event::Stored { .. } | Event::Heard { .. }) {
+                self.events.push(event);
+            }
         }
     }
 
@@ -178,7 +185,10 @@ impl Node for Machine {
             return Poll::Transmit;
         }
         self.work(now);
-        let link = self.link.next_timeout(now).map(|(at, _)| at);
+        let next = self.link.next_timeout(now);
+        // Whoever is due must have been served, or the driver would spin.
+        assert!(next.is_none_or(|(at, _)| at > now), "{next:?} is due at {now:?} and nothing was done");
+        let link = next.map(|(at, _)| at);
         let done = self.done.front().map(|(at, _)| *at);
         match [link, done].into_iter().flatten().min() {
             Some(at) => Poll::WakeAt(at),

@@ -111,16 +111,14 @@ impl Pair {
         let Some(sender) = self.world.node(self.sender) else { return 0 };
         let Some(receiver) = self.world.node(self.receiver) else { return 0 };
         let key = CursorKey { sender: "peer".into(), store: sender.store.store_id(), stream: stream.into() };
-        let mut inbox = receiver.store.clone();
-        stayfast_store::Inbox::cursor(&mut inbox, &key).map_or(0, |position| position.next.0)
+        receiver.store.effects(&key).count() as u64
     }
 
     /// Runs until all records below `next` are known to be stored, or `until`. Returns when that was.
     pub fn run_until_stored(&mut self, stream: &str, next: RecordNumber, until: Time) -> Option<Time> {
         while self.world.now() < until {
-            let done = self.world.node(self.sender).is_some_and(|machine| {
-                machine.status().streams.iter().any(|s| &*s.name == stream && s.stored >= next)
-            });
+            let sender = self.world.node(self.sender);
+            let done = sender.and_then(|machine| machine.stored.get(stream)).is_some_and(|stored| *stored >= next);
             if done {
                 return Some(self.world.now());
             }

@@ -1,6 +1,6 @@
 //! The real machines in virtual time.
 
-use stayfast_sim::{Limit, Path};
+use stayfast_sim::{Limit, Path, Probability};
 use stayfast_store::Outbox;
 use stayfast_tests::Pair;
 use stayfast_units::{Rate, RecordNumber, Time};
@@ -8,15 +8,42 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn clean(rtt: Duration) -> (Path, Path) {
+/// Both directions of a path of 50 Mbit/s with a queue of one round trip; jitter and loss each way.
+fn path(rtt: Duration, jitter: Duration, percent: u32) -> (Path, Path) {
     let rate = Rate::from_bits_per_sec(50_000_000);
-    let bdp = rate.bytes_in(rtt);
-    (Path::new().delay(rtt / 2).rate(rate, Limit::Bytes(bdp)), Path::new().delay(rtt / 2))
+    let loss = Probability::ppm(percent * 10_000);
+    let bottleneck = Path::new().loss(loss).jitter(jitter).delay(rtt / 2);
+    let back = Path::new().loss(loss).jitter(jitter).delay(rtt / 2);
+    (bottleneck.rate(rate, Limit::Bytes(rate.bytes_in(rtt))), back)
+}
+
+fn backlog(seed: u64, path: (Path, Path), count: u64, size: usize) -> Pair {
+    let body = vec![7; size];
+    Pair::with_outbox(seed, path.0, path.1, |outbox| {
+        for n in 0..count {
+            let mut body = body.clone();
+            body[..8].copy_from_slice(&n.to_be_bytes());
+            outbox.append("log", &[&body]).expect("memory");
+        }
+    })
+}
+
+/// All records arrived, once, in order.
+fn assert_whole(pair: &Pair, count: u64) {
+    let stored = pair.stored("log");
+    assert_eq!(stored.len() as u64, count);
+    for (n, body) in stored.iter().enumerate() {
+        assert_eq!(body.as_ref().map(|b| &b[..8]), Some(&(n as u64).to_be_bytes()[..]), "record {n}");
+    }
+}
+
+fn mbit(count: u64, size: usize, took: Time) -> f64 {
+    count as f64 * size as f64 * 8_000.0 / took.as_nanos() as f64
 }
 
 #[test]
 fn one_record_arrives_and_is_known_to_be_stored() {
-    let (there, back) = clean(20 * MS);
+    let (there, back) = path(20 * MS, Duration::ZERO, 0);
     let mut pair = Pair::new(1, there, back);
     pair.sending().append("orders", &[b"order 1"]);
     let at = pair.run_until_stored("orders", RecordNumber(1), Time::from_millis(1_000));
@@ -26,16 +53,102 @@ fn one_record_arrives_and_is_known_to_be_stored() {
 
 #[test]
 fn a_backlog_drains_at_the_rate_of_the_path() {
-    let (there, back) = clean(20 * MS);
-    let body = [7; 1_013];
-    let records: Vec<&[u8]> = vec![&body; 100];
+    let mut pair = backlog(1, path(20 * MS, Duration::ZERO, 0), 30_000, 1_013);
+    let at = pair.run_until_stored("log", RecordNumber(30_000), Time::from_millis(20_000)).expect("all is stored");
+    let mbit = mbit(30_000, 1_013, at);
+    assert!(mbit >= 45.4, "{mbit:.2} Mbit/s, {:?}", pair.sending().status());
+    assert_whole(&pair, 30_000);
+}
+
+#[test]
+fn jitter_loss_and_both() {
+    for (jitter, loss, count, least) in [(3, 0, 20_000, 40.0), (0, 1, 5_000, 4.5), (3, 1, 5_000, 4.5)] {
+        let mut pair = backlog(1, path(20 * MS, jitter * MS, loss), count, 1_013);
+        let at = pair.run_until_stored("log", RecordNumber(count), Time::from_millis(60_000));
+        let status = pair.sending().status();
+        let at = at.unwrap_or_else(|| panic!("jitter {jitter}, loss {loss}: {status:?}"));
+        let mbit = mbit(count, 1_013, at);
+        println!("jitter {jitter}, loss {loss}: {mbit:.2} Mbit/s, {status:?}");
+        assert!(mbit >= least, "jitter {jitter}, loss {loss}: {mbit:.2} Mbit/s, {status:?}");
+        assert_whole(&pair, count);
+    }
+}
+
+#[test]
+fn long_records_and_empty_ones_arrive() {
+    for size in [8, 61, 16_013, 1_000_000] {
+        let count = if size > 100_000 { 20 } else { 400 };
+        let mut pair = backlog(3, path(20 * MS, 3 * MS, 1), count, size);
+        let at = pair.run_until_stored("log", RecordNumber(count), Time::from_millis(200_000));
+        assert!(at.is_some(), "{size}: {:?} {:?}", pair.sending().status(), pair.sending().events);
+        assert_whole(&pair, count);
+    }
+    let (there, back) = path(20 * MS, Duration::ZERO, 0);
     let mut pair = Pair::with_outbox(1, there, back, |outbox| {
-        for _ in 0..300 {
-            outbox.append("log", &records).expect("memory");
+        for _ in 0..100 {
+            outbox.append("log", &[&b""[..]; 50]).expect("memory");
         }
     });
-    let at = pair.run_until_stored("log", RecordNumber(30_000), Time::from_millis(20_000)).expect("all is stored");
-    let mbit = 30_000.0 * 1_013.0 * 8.0 / at.as_nanos() as f64 * 1_000.0;
-    println!("{mbit:.2} Mbit/s {:?}", pair.sending().status());
-    assert!(mbit >= 45.4, "{mbit:.2} Mbit/s, {:?}", pair.sending().status());
+    assert!(pair.run_until_stored("log", RecordNumber(5_000), Time::from_millis(10_000)).is_some());
+    assert_eq!(pair.stored("log"), vec![Some(Vec::new()); 5_000]);
+}
+
+#[test]
+fn either_end_is_killed_again_and_again() {
+    for seed in 0..6 {
+        let mut pair = backlog(seed, path(40 * MS, 3 * MS, 1), 3_000, 1_013);
+        for round in 0..20 {
+            let until = pair.world.now() + 150 * MS;
+            pair.run_until_stored("log", RecordNumber(3_000), until);
+            if (seed + round) % 2 == 0 { pair.kill_receiver() } else { pair.kill_sender() }
+        }
+        let at = pair.run_until_stored("log", RecordNumber(3_000), Time::from_millis(60_000));
+        assert!(at.is_some(), "seed {seed}: {:?} {:?}", pair.sending().status(), pair.sending().events);
+        assert_eq!(
+            pair.sending()
+                .events
+                .iter()
+                .filter(|e| !matches!(
+                    e,
+                    stayfast_link::Event::RunChanged | stayfast_link::Event::Address(_) | stayfast_link::Event::Resolve
+                ))
+                .count(),
+            0,
+            "seed {seed}: {:?}",
+            pair.sending().events
+        );
+        assert_whole(&pair, 3_000);
+    }
+}
+
+#[test]
+fn a_killed_receiver_stores_the_next_record_within_a_few_round_trips() {
+    let mut waits = Vec::new();
+    for seed in 0..10 {
+        let mut pair = backlog(seed, path(40 * MS, 3 * MS, 1), 20_000, 1_013);
+        for _ in 0..10 {
+            let until = pair.world.now() + 70 * MS;
+            pair.world.run_until(until);
+            pair.kill_receiver();
+            let (killed, before) = (pair.world.now(), pair.stored_count("log"));
+            while pair.stored_count("log") == before && pair.world.now() < killed + 5_000 * MS {
+                let until = pair.world.now() + MS;
+                pair.world.run_until(until);
+            }
+            waits.push(pair.world.now() - killed);
+        }
+    }
+    waits.sort();
+    println!("{waits:?}");
+    assert!(waits[waits.len() / 2] < 170 * MS, "median {:?}", waits[waits.len() / 2]);
+    assert!(waits[waits.len() - 1] < 1_000 * MS, "maximum {:?}", waits[waits.len() - 1]);
+}
+
+#[test]
+fn a_slow_store_holds_credit_and_nothing_is_lost() {
+    let mut pair = backlog(5, path(20 * MS, Duration::ZERO, 0), 20_000, 1_013);
+    pair.receiving().store_delay = 300 * MS;
+    let at = pair.run_until_stored("log", RecordNumber(20_000), Time::from_millis(100_000));
+    assert!(at.is_some(), "{:?}", pair.sending().status());
+    assert_whole(&pair, 20_000);
 }

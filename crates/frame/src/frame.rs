@@ -48,7 +48,7 @@ pub(crate) mod ty {
 /// use stayfast_units::RecordNumber;
 ///
 /// let frame = Frame::Heard { alias: 1, next: RecordNumber(9) };
-/// assert!(frame.is_ack_eliciting());
+/// assert!(!frame.is_ack_eliciting(), "the next one says as much");
 /// assert!(!frame.allowed_unbound(), "a replay of it would lie");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub enum Frame<'a> {
     /// Names the stream behind an alias.
     Open {
         /// The alias.
-        alias: u16,
+        alias: u32,
         /// The sender's store.
         store: StoreId,
         /// The stream's name, 1 to [`MAX_NAME`] bytes.
@@ -86,7 +86,7 @@ pub enum Frame<'a> {
     /// From `first` on, records are of another lineage.
     Origin {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first record of the lineage.
         first: RecordNumber,
         /// The lineage.
@@ -97,7 +97,7 @@ pub enum Frame<'a> {
     /// Records that the sender lost to corruption; their numbers count as delivered.
     Gap {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first of them.
         first: RecordNumber,
         /// How many, at least one.
@@ -106,7 +106,7 @@ pub enum Frame<'a> {
     /// Records dropped by their time to live; their numbers count as delivered.
     Expired {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first of them.
         first: RecordNumber,
         /// How many, at least one.
@@ -115,7 +115,7 @@ pub enum Frame<'a> {
     /// All records below `next` are in this run's memory.
     Heard {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first record that is not.
         next: RecordNumber,
     },
@@ -126,7 +126,7 @@ pub enum Frame<'a> {
         /// Comes back in the answer.
         nonce: u64,
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The sender has no record below this any more.
         trimmed: RecordNumber,
     },
@@ -135,7 +135,7 @@ pub enum Frame<'a> {
         /// The nonce of the query.
         nonce: u64,
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first record that is not stored.
         next: RecordNumber,
         /// The lineage of the record before `next`.
@@ -146,7 +146,7 @@ pub enum Frame<'a> {
         /// Body bytes beyond STORED, all streams together.
         link: u64,
         /// The stream that the rest is about.
-        alias: u16,
+        alias: u32,
         /// Where `bytes` counts from.
         from: RecordNumber,
         /// Body bytes of this stream from record `from` on.
@@ -155,7 +155,7 @@ pub enum Frame<'a> {
     /// Credit keeps a record from being sent.
     Blocked {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The record.
         number: RecordNumber,
         /// Its whole length, body bytes.
@@ -164,7 +164,7 @@ pub enum Frame<'a> {
     /// The receiver will not take this record, nor those after it.
     Refused {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The record.
         number: RecordNumber,
         /// Why.
@@ -173,7 +173,7 @@ pub enum Frame<'a> {
     /// The receiver has other records at this place: the store was restored from an old copy, or cloned.
     Fenced {
         /// The stream.
-        alias: u16,
+        alias: u32,
         /// The first record that differs.
         number: RecordNumber,
         /// Its lineage at the receiver (who sends this frame).
@@ -208,7 +208,7 @@ pub enum Frame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The stream.
-    pub alias: u16,
+    pub alias: u32,
     /// The record.
     pub number: RecordNumber,
     /// The length of the whole record, bytes.
@@ -233,7 +233,7 @@ pub struct Part<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The stream.
-    pub alias: u16,
+    pub alias: u32,
     /// All records below are stored.
     pub next: RecordNumber,
     /// The lineage of the record before `next`; none if `next` is zero.
@@ -322,9 +322,10 @@ impl Frame<'_> {
         )
     }
 
-    /// Whether it asks for an acknowledgement (RFC 9002, section 2): all but PADDING and ACK.
+    /// Whether it asks for an acknowledgement (RFC 9002, section 2): all but PADDING, ACK and HEARD. (A HEARD
+    /// rides along with an ACK; if it is lost, the next one says more.)
     pub const fn is_ack_eliciting(&self) -> bool {
-        !matches!(self, Frame::Padding(_) | Frame::Ack(_))
+        !matches!(self, Frame::Padding(_) | Frame::Ack(_) | Frame::Heard { .. })
     }
 
     /// What a frame must obey beyond the range of its fields. Both directions ask: what does not obey is neither

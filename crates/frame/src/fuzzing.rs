@@ -78,13 +78,13 @@ pub enum Op {
         max_delay: Number,
     },
     Records {
-        alias: u16,
+        alias: u32,
         first: Number,
         #[arbitrary(with = list)]
         bodies: Vec<Body>,
     },
     Part {
-        alias: u16,
+        alias: u32,
         number: Number,
         offset: u16,
         body: Body,
@@ -97,32 +97,32 @@ pub enum Op {
         body: Body,
     },
     Open {
-        alias: u16,
+        alias: u32,
         store: u64,
         name: String,
     },
     Origin {
-        alias: u16,
+        alias: u32,
         first: Number,
         lineage: u64,
         parent: u64,
     },
     Gap {
-        alias: u16,
+        alias: u32,
         first: Number,
         count: Number,
     },
     Expired {
-        alias: u16,
+        alias: u32,
         first: Number,
         count: Number,
     },
     Heard {
-        alias: u16,
+        alias: u32,
         next: Number,
     },
     Stored {
-        alias: u16,
+        alias: u32,
         next: Number,
         lineage: u64,
         level: u8,
@@ -130,33 +130,33 @@ pub enum Op {
     },
     Query {
         nonce: Number,
-        alias: u16,
+        alias: u32,
         trimmed: Number,
     },
     Answer {
         nonce: Number,
-        alias: u16,
+        alias: u32,
         next: Number,
         lineage: u64,
     },
     Credit {
         link: Number,
-        alias: u16,
+        alias: u32,
         from: Number,
         bytes: Number,
     },
     Blocked {
-        alias: u16,
+        alias: u32,
         number: Number,
         bytes: Number,
     },
     Refused {
-        alias: u16,
+        alias: u32,
         number: Number,
         reason: u8,
     },
     Fenced {
-        alias: u16,
+        alias: u32,
         number: Number,
         theirs: u64,
         yours: u64,
@@ -192,7 +192,7 @@ pub fn ops(bytes: &[u8]) -> Vec<Op> {
 enum Said<'a> {
     Frame(Frame<'a>),
     Ack(AckHeader, Vec<AckRange>),
-    Records(u16, RecordNumber, &'a [Body]),
+    Records(u32, RecordNumber, &'a [Body]),
 }
 
 impl PartialEq<Frame<'_>> for Said<'_> {
@@ -358,7 +358,7 @@ fn ack_len(header: AckHeader, ranges: &[AckRange]) -> Option<usize> {
     fields.iter().all(|&field| field <= varint::MAX).then(|| 1 + fields.into_iter().map(varint::len).sum::<usize>())
 }
 
-fn records<'a>(alias: u16, first: Number, bodies: &'a [Body], writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
+fn records<'a>(alias: u32, first: Number, bodies: &'a [Body], writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
     let before = writer.written();
     let room = writer.remaining();
     let header = 3 + varint::len(alias.into()) + varint::len(first.get());
@@ -388,7 +388,7 @@ fn records<'a>(alias: u16, first: Number, bodies: &'a [Body], writer: &mut Write
 }
 
 fn part<'a>(
-    alias: u16,
+    alias: u32,
     number: RecordNumber,
     offset: usize,
     body: Body,

@@ -21,7 +21,7 @@ const MAX_COUNT: u16 = 0x3fff;
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     /// The stream.
-    pub alias: u16,
+    pub alias: u32,
     /// The number of the first record.
     pub first: RecordNumber,
     /// How many, at least one.
@@ -128,7 +128,7 @@ pub struct RecordsWriter<'w, 'a> {
 }
 
 impl<'w, 'a> RecordsWriter<'w, 'a> {
-    pub(crate) fn new(writer: &'w mut Writer<'a>, alias: u16, first: RecordNumber) -> Result<Self, Full> {
+    pub(crate) fn new(writer: &'w mut Writer<'a>, alias: u32, first: RecordNumber) -> Result<Self, Full> {
         let start = writer.written();
         let count_at = writer.whole(|w| {
             w.byte(ty::RECORDS)?;

@@ -58,7 +58,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`Full`]: not even one empty record fits.
-    pub fn records(&mut self, alias: u16, first: RecordNumber) -> Result<RecordsWriter<'_, 'a>, Full> {
+    pub fn records(&mut self, alias: u32, first: RecordNumber) -> Result<RecordsWriter<'_, 'a>, Full> {
         RecordsWriter::new(self, alias, first)
     }
 
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
     /// assert_eq!(taken, Some(58), "the rest may be short");
     /// assert_eq!(Writer::new(&mut payload[..70]).part(1, RecordNumber(2), 150, 0, &body), None);
     /// ```
-    pub fn part(&mut self, alias: u16, number: RecordNumber, total: u32, offset: u32, body: &[u8]) -> Option<usize> {
+    pub fn part(&mut self, alias: u32, number: RecordNumber, total: u32, offset: u32, body: &[u8]) -> Option<usize> {
         let rest = body.get(usize::try_from(offset).ok()?..)?;
         let fields = [alias.into(), number.0, total.into(), offset.into()];
         let header = 1 + fields.into_iter().map(varint::len).sum::<usize>();

@@ -1,7 +1,7 @@
 use stayfast_units::{RecordNumber, RunId, StreamId};
 
 /// A sender's short number for one stream in one lineage.
-pub(crate) type AliasNumber = u16;
+pub(crate) type AliasNumber = u32;
 
 /// One thing a packet carried, small enough to be remembered for every packet in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

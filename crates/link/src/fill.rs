@@ -121,7 +121,7 @@ impl Sender {
         if first.next() < end {
             self.resend.push_front(Resend { packet, item: item(first.next()) });
         }
-        Some(Item::Part { stream, number: first, offset: sent, len: len - sent })
+        (sent < len).then_some(Item::Part { stream, number: first, offset: sent, len: len - sent })
     }
 
     fn resend_part(

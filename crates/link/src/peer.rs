@@ -166,7 +166,10 @@ impl<S: Seal> Peer<S> {
     /// Another run of the peer answers: the old one's memory is gone, and with it what it had acknowledged.
     fn run_changed(&mut self, now: Time) {
         let Peer { ledger, runs, receiver, .. } = self;
-        ledger.abandon(&mut |sent| lost_news(runs, receiver.as_mut(), sent));
+        let episode = ledger.abandon(&mut |sent| lost_news(runs, receiver.as_mut(), sent));
+        if episode == EpisodeChange::Real {
+            self.congestion.on_real();
+        }
         if let Some(sender) = &mut self.sender {
             sender.unsend_all();
         }
@@ -378,7 +381,8 @@ impl<S: Seal> Peer<S> {
             sooner(news, Deadline::News);
         }
         if let Some(sender) = &self.sender {
-            sooner(sender.ask_at(), Deadline::Ask);
+            // A question that is due waits for window and pacer like everything else.
+            sooner(sender.ask_at().filter(|at| *at > now), Deadline::Ask);
             sooner(sender.retry_at(), Deadline::Retry);
         }
         sooner(self.wake.map(|(_, at)| at), Deadline::Wake);
