@@ -53,6 +53,7 @@ mod shared;
 mod socket;
 mod status;
 mod udp;
+mod wait;
 
 pub use driver::Driver;
 pub use entropy::{OsEntropy, generate};

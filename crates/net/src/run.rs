@@ -11,7 +11,7 @@ use crate::sending::Sockets;
 use crate::settings::{Deliveries, Settings};
 use crate::shared::{PeerRef, Progress, Trouble};
 use crate::status::{Figures, PeerStatus, heard_note};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::wait::{Source, precise_timers, wait};
 use stayfast_handoff::{Consumer, Producer, PushError, Watch};
 use stayfast_link::{Event, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::{Identity, Sessions};
@@ -19,6 +19,7 @@ use stayfast_store::StoreOp;
 use stayfast_units::{RecordNumber, RunId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -176,23 +177,13 @@ impl LinkThread {
         let now = self.clock.now();
         let timeout = self.deadline(now).map(|at| self.patience(now, at));
         let waits_for = self.sockets.waits_for();
-        let mut fds = vec![PollFd::new(&shared.bell, PollFlags::IN)];
+        let mut sources = vec![Source { fd: shared.bell.as_fd(), writable: false }];
         for (slot, socket) in self.sockets.iter().enumerate() {
-            let writable = if waits_for == Some(slot) { PollFlags::OUT } else { PollFlags::empty() };
-            fds.push(PollFd::from_borrowed_fd(socket.descriptor(), PollFlags::IN | writable));
+            sources.push(Source { fd: socket.descriptor(), writable: waits_for == Some(slot) });
         }
-        if let Err(error) = poll(&mut fds, timeout.as_ref())
-            && error != rustix::io::Errno::INTR
-        {
-            // Out of memory, perhaps: better slow than busy.
-            tracing::warn!(%error, "the sockets cannot be waited for");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let rung = fds.first().is_some_and(|fd| !fd.revents().is_empty());
-        if fds.iter().any(|fd| !fd.revents().is_empty()) {
+        let ready = wait(&sources, timeout);
+        if ready {
             self.idle = 0;
-        }
-        if rung {
             shared.bell.silence();
         }
         self.sockets.counters.wakes += 1;
@@ -210,7 +201,7 @@ impl LinkThread {
     }
 
     /// How long to sleep until `at`.
-    fn patience(&mut self, now: Time, at: Time) -> Timespec {
+    fn patience(&mut self, now: Time, at: Time) -> Duration {
         let mut nanos = at.as_nanos().saturating_sub(now.as_nanos());
         if nanos == 0 {
             self.idle += 1;
@@ -218,7 +209,7 @@ impl LinkThread {
                 nanos = SHORTEST_SLEEP.as_nanos() as u64;
             }
         }
-        Timespec { tv_sec: (nanos / 1_000_000_000) as _, tv_nsec: (nanos % 1_000_000_000) as _ }
+        Duration::from_nanos(nanos)
     }
 
     // --- what others say ---
@@ -528,13 +519,5 @@ impl PeerOutbox {
                 return;
             }
         }
-    }
-}
-
-/// The kernel may wake a thread 50 us late to save power, unless told otherwise; pacing needs better.
-fn precise_timers() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)) {
-        tracing::debug!(%error, "timers stay coarse");
     }
 }

@@ -1,0 +1,193 @@
+//! Faults of sockets that users of comparable software have reported, each as a test.
+
+mod common;
+
+use common::*;
+use rustix::io::Errno;
+use std::time::{Duration, Instant};
+
+/// A socket that refuses the `nth` batch of several datagrams and all after it with this error.
+fn cuts_until(nth: usize, error: Errno) -> Faulty {
+    let mut batches = 0;
+    Faulty::new(move |call| match call {
+        Call::Send(d) if d.bytes.len() > d.segment => {
+            batches += 1;
+            if batches >= nth { errno(error) } else { None }
+        }
+        _ => None,
+    })
+}
+
+fn segmentation_fails(nth: usize, error: Errno) {
+    let pair = Pair::new(cuts_until(nth, error), plain());
+    pair.transfer(&records(300, &[1_013, 61, 4_000]));
+    let counters = pair.sender.handle().counters();
+    assert_eq!(counters.unsegmented, 1, "turned off once: {counters:?}");
+    assert_eq!(counters.sent, pair.status().packets_sent, "the same batch went, each datagram once: {counters:?}");
+    assert_eq!(pair.status().bytes_resent, 0, "nothing was lost: {:?}", pair.status());
+}
+
+#[test]
+fn a_device_that_cannot_segment_is_found_at_the_first_batch() {
+    segmentation_fails(1, Errno::IO);
+}
+
+#[test]
+fn segmentation_that_ends_in_mid_life_loses_nothing() {
+    segmentation_fails(4, Errno::INVAL);
+}
+
+#[test]
+fn a_segment_longer_than_the_interface_takes_is_not_fatal() {
+    segmentation_fails(2, Errno::MSGSIZE);
+}
+
+#[test]
+fn no_buffers_and_full_sockets_lose_nothing() {
+    for error in [Errno::NOBUFS, Errno::AGAIN] {
+        let mut calls = 0;
+        let faulty = Faulty::new(move |call| match call {
+            Call::Send(_) => {
+                calls += 1;
+                if calls % 3 != 0 { errno(error) } else { None }
+            }
+            Call::Receive => None,
+        });
+        let pair = Pair::new(faulty, plain());
+        pair.transfer(&records(200, &[1_013, 61]));
+        let (counters, status) = (pair.sender.handle().counters(), pair.status());
+        assert!(counters.waited > 0, "{counters:?}");
+        assert_eq!(counters.sent, status.packets_sent, "{error:?}");
+        assert_eq!(status.bytes_resent, 0, "{error:?} is no loss on the network");
+    }
+}
+
+#[test]
+fn an_error_of_one_datagram_is_a_lost_packet_and_not_a_dead_link() {
+    // What a control message that the kernel does not like comes to, if the socket did not drop it by itself.
+    let mut calls = 0;
+    let faulty = Faulty::new(move |call| match call {
+        Call::Send(d) if d.bytes.len() <= d.segment => {
+            calls += 1;
+            if calls <= 2 { errno(Errno::IO) } else { None }
+        }
+        _ => None,
+    });
+    let pair = Pair::new(faulty, plain());
+    pair.transfer(&records(20, &[500]));
+    assert!(pair.sender.handle().counters().send_errors >= 1);
+}
+
+#[test]
+fn unreachable_errors_of_one_peer_leave_the_others_alone() {
+    // A listener that is told of a dead peer at every other receive, and whose sends to it fail.
+    let dead = std::net::UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+    let mut calls = 0;
+    let faulty = Faulty::new(move |call| match call {
+        Call::Send(d) if d.to == dead => errno(Errno::HOSTUNREACH),
+        Call::Send(_) => None,
+        Call::Receive => {
+            calls += 1;
+            if calls % 2 == 0 { errno(Errno::CONNREFUSED) } else { None }
+        }
+    });
+    let pair = Pair::new(plain(), faulty);
+    // The hub also sends, to nobody.
+    let nobody = stayfast_net::generate().unwrap();
+    let outbox = Store::new(3);
+    let spec = stayfast_net::PeerSpec {
+        hosts: vec![dead.to_string()],
+        outbox: Some(Box::new(outbox)),
+        ..stayfast_net::PeerSpec::new("nobody", nobody.public())
+    };
+    let handle = pair.receiver.handle();
+    let peer = handle.add_peer(spec).unwrap();
+    handle.append(peer, "s", &[b"to nobody"]).unwrap();
+    for _ in 0..3 {
+        pair.transfer(&records(50, &[300]));
+    }
+    let counters = handle.counters();
+    assert!(counters.receive_errors > 0 && counters.send_errors > 0, "{counters:?}");
+    assert_eq!(pair.status().bytes_resent, 0);
+}
+
+#[test]
+fn a_closed_port_for_real() {
+    let pair = Pair::new(plain(), plain());
+    let dead = std::net::UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+    let nobody = stayfast_net::generate().unwrap();
+    let spec = stayfast_net::PeerSpec {
+        hosts: vec![dead.to_string()],
+        outbox: Some(Box::new(Store::new(3))),
+        ..stayfast_net::PeerSpec::new("nobody", nobody.public())
+    };
+    let handle = pair.sender.handle();
+    let peer = handle.add_peer(spec).unwrap();
+    handle.append(peer, "s", &[b"to nobody"]).unwrap();
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(50));
+        pair.transfer(&records(10, &[300]));
+    }
+    assert_eq!(pair.status().bytes_resent, 0);
+}
+
+#[test]
+fn coalesced_receives_are_not_cut() {
+    let pair = Pair::new(plain(), plain());
+    pair.transfer(&records(2_000, &[1_013]));
+    let (out, into) = (pair.sender.handle().counters(), pair.receiver.handle().counters());
+    assert_eq!(into.truncated, 0);
+    assert!(out.sent / out.send_calls.max(1) >= 2, "batches leave: {out:?}");
+    assert!(into.received / into.receive_calls.max(1) >= 2, "batches arrive: {into:?}");
+}
+
+#[test]
+fn a_receive_that_is_cut_is_counted_and_made_good() {
+    // Room for four datagrams, where the kernel may put 54 together.
+    let receiving = Faulty { room: 4 * 1_200, ..Faulty::new(|_| None) };
+    let pair = Pair::new(plain(), receiving);
+    pair.transfer(&records(300, &[1_013]));
+    assert!(pair.receiver.handle().counters().truncated > 0);
+}
+
+#[test]
+fn a_slow_store_does_not_stop_acknowledgements() {
+    let slow = Store { slow: Duration::from_millis(400), ..Store::new(2) };
+    let pair = Pair::with(plain(), plain(), slow);
+    let end = pair.put(&records(1_000, &[300]));
+    // The first batch is with the store; acknowledgements come while it sleeps.
+    let handle = pair.sender.handle();
+    let progress = handle.stored(hub(&handle), "s");
+    let begun = Instant::now();
+    progress.wait_until(|progress| progress.heard >= end, LONG).unwrap();
+    assert!(begun.elapsed() < Duration::from_millis(350), "heard after {:?}", begun.elapsed());
+    assert!(progress.get().stored < end, "the store is slow");
+    pair.wait(end);
+    let status = pair.status();
+    assert_eq!(status.bytes_resent, 0, "{status:?}");
+    assert!(status.rtt < Duration::from_millis(100), "{status:?}");
+}
+
+#[test]
+fn an_application_that_thinks_does_not_stop_acknowledgements() {
+    let (edge, hub_key) = (stayfast_net::generate().unwrap(), stayfast_net::generate().unwrap());
+    let allowed =
+        stayfast_net::PeerSpec { allow: Some(vec!["*".into()]), ..stayfast_net::PeerSpec::new("edge0", edge.public()) };
+    let inbox = Box::new(Store::new(2));
+    let receiver = stayfast_net::Driver::spawn(&hub_key, here(), vec![allowed], Some(inbox)).unwrap();
+    let sender = sender(plain(), &edge, &hub_key, receiver.local_addresses()[0], &Store::new(1));
+    let handle = sender.handle();
+    let end = put(&handle, &records(500, &[300]));
+    let progress = handle.stored(hub(&handle), "s");
+    // Nobody takes a batch, and all is heard.
+    progress.wait_until(|progress| progress.heard >= end, LONG).unwrap();
+    assert_eq!(progress.get().stored.0, 0);
+    // A batch that is dropped comes again, the same.
+    let first = receiver.handle().next_delivery(LONG).unwrap();
+    let dropped = first.delivery.clone();
+    drop(first);
+    let again = receiver.handle().next_delivery(LONG).unwrap();
+    assert_eq!(again.delivery, dropped);
+    again.stored(stayfast_store::Level::Power);
+    progress.wait_until(|progress| progress.stored == dropped.to.next, LONG).unwrap();
+}
