@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|ops: Vec<stayfast_congestion::fuzzing::Op>| stayfast_congestion::fuzzing::check(&ops));
+libfuzzer_sys::fuzz_target!(|ops: stayfast_congestion::fuzzing::Ops| stayfast_congestion::fuzzing::check(&ops.0));

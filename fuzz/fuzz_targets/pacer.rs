@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|ops: Vec<stayfast_pacer::fuzzing::Op>| stayfast_pacer::fuzzing::check(&ops));
+libfuzzer_sys::fuzz_target!(|ops: stayfast_pacer::fuzzing::Ops| stayfast_pacer::fuzzing::check(&ops.0));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|ops: Vec<stayfast_sim::fuzzing::Op>| stayfast_sim::fuzzing::check(&ops));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stayfast_sim::fuzzing::check(&stayfast_sim::fuzzing::ops(bytes)));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|ops: Vec<stayfast_frame::fuzzing::Op>| stayfast_frame::fuzzing::check(&ops));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stayfast_frame::fuzzing::check(&stayfast_frame::fuzzing::ops(bytes)));
