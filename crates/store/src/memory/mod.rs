@@ -194,7 +194,7 @@ impl Memory {
         self.syncs
     }
 
-    /// Checks for a fault; `Ok(false)`: do it, but report an error.
+    /// What the operation does: fails at once, or the outcome that [`write`](Memory::write) gives it.
     fn meet(&mut self, on: On) -> Result<Outcome, StoreError> {
         if self.poisoned {
             return Err(StoreError::Poisoned);
