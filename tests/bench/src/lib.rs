@@ -1,1 +1,2 @@
 //! Benchmarks.
+#![forbid(unsafe_code)]
