@@ -32,14 +32,16 @@ pub(crate) enum News {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     items: [Option<Item>; Carried::MAX],
+    /// The packet goes to a run that may know nothing yet (an INIT): every alias in it is opened.
+    pub(crate) introduces: bool,
 }
 
 impl Carried {
     /// Items a packet may carry; a packet that has them is full whatever its bytes.
     pub(crate) const MAX: usize = 6;
 
-    pub(crate) const fn new() -> Carried {
-        Carried { items: [None; Carried::MAX] }
+    pub(crate) const fn new(introduces: bool) -> Carried {
+        Carried { items: [None; Carried::MAX], introduces }
     }
 
     /// Room for `n` more items?
@@ -67,7 +69,7 @@ mod tests {
 
     #[test]
     fn room_ends_at_the_bound() {
-        let mut carried = Carried::new();
+        let mut carried = Carried::new(false);
         for n in 0..Carried::MAX {
             assert!(carried.has_room(1));
             assert_eq!(carried.iter().count(), n);

@@ -307,7 +307,8 @@ impl Sender {
             None => self.new_alias(id, origin),
         };
         let alias = self.aliases.get(&number)?;
-        if alias.confirmed || carried.iter().any(|item| item == Item::Open { alias: number }) {
+        let confirmed = alias.confirmed && !carried.introduces;
+        if confirmed || carried.iter().any(|item| item == Item::Open { alias: number }) {
             return carried.has_room(1).then_some(number);
         }
         let name = &self.streams[id.0 as usize].name;

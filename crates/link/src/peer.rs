@@ -137,12 +137,14 @@ impl<S: Seal> Peer<S> {
             }
         }
         // Bytes that could not be kept must not be acknowledged: an ACK is a promise.
-        if taken == Taken::Yes
-            && let Some(run) = self.runs.get(opened.run)
-        {
-            run.acks.received(now, opened.number, ecn);
-            if eliciting {
-                run.acks.elicited(now, self.config.ack_delay, immediate);
+        if let Some(run) = self.runs.get(opened.run) {
+            if taken == Taken::No {
+                run.unanswered |= !opened.bound;
+            } else {
+                run.acks.received(now, opened.number, ecn);
+                if eliciting {
+                    run.acks.elicited(now, self.config.ack_delay, immediate);
+                }
             }
         }
         self.arm(now);

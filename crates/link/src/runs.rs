@@ -23,6 +23,8 @@ pub(crate) struct RemoteRun {
     pub budget: u64,
     /// The unproven end was asked to prove itself.
     pub challenged: bool,
+    /// An INIT came that could not be taken.
+    pub unanswered: bool,
     heard: Time,
 }
 
@@ -65,6 +67,7 @@ impl Runs {
             proven: false,
             budget: 0,
             challenged: false,
+            unanswered: false,
             heard: now,
         });
         self.list.len() - 1

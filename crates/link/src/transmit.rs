@@ -120,7 +120,7 @@ impl<S: Seal> Peer<S> {
     fn answer_due(&self, now: Time, run: &RemoteRun) -> bool {
         let news = self.receiver.as_ref().and_then(|receiver| receiver.news_at(&run.view));
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        (due(run.acks.due()) || due(news)) && self.may_answer(run)
+        (run.unanswered || due(run.acks.due()) || due(news)) && self.may_answer(run)
     }
 
     /// There is something that fills a window: records, or a question that is due.
@@ -158,7 +158,7 @@ impl<S: Seal> Peer<S> {
         let limit = self.limit(purpose, room.len());
         let payload = room.get_mut(kind.header_len()..limit.checked_sub(TAG_LEN)?)?;
         let mut w = Writer::new(payload);
-        let mut carried = Carried::new();
+        let mut carried = Carried::new(kind == Kind::Init);
         let to_run = match purpose {
             Purpose::Answer(run) => Some(run),
             _ => self.runs.current().filter(|_| kind != Kind::Init),
@@ -213,10 +213,13 @@ impl<S: Seal> Peer<S> {
         if let Some(receiver) = &mut self.receiver {
             receiver.fill(now, to, &mut run.view, quarter_rtt, w, carried);
         }
-        // Whoever has not proven yet that it is no replay is asked for a packet that does.
-        if kind == Kind::Reply && !run.challenged && w.written() == before && w.put(&Frame::Ping).is_ok() {
+        // Whoever has not proven yet that it is no replay is asked for a packet that does; and an INIT that could
+        // not be taken is answered all the same, for its sender must learn of this run.
+        let asked = run.unanswered || (kind == Kind::Reply && !run.challenged);
+        if asked && w.written() == before && w.put(&Frame::Ping).is_ok() {
             run.challenged = true;
         }
+        run.unanswered = false;
         w.written() > before
     }
 
