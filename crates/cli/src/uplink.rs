@@ -20,7 +20,7 @@ pub struct Peer {
     #[arg(value_parser = crate::sockets::host_and_port)]
     pub host: String,
     /// The receiver's public key, as `stayfast pubkey` prints it there
-    #[arg(long, value_name = "KEY", value_parser = crate::files::public_key)]
+    #[arg(long, value_name = "KEY", value_parser = crate::files::public_key, allow_hyphen_values = true)]
     pub peer: PublicKey,
 }
 

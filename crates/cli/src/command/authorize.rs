@@ -22,7 +22,7 @@ A line of the file:
   KEY[,KEY] NAME [in=PATTERN[,PATTERN]]      # a star stands for any characters; without in= every stream is let in")]
 pub struct Arguments {
     /// The peer's public key, as `stayfast pubkey` prints it
-    #[arg(value_parser = files::public_key)]
+    #[arg(value_parser = files::public_key, allow_hyphen_values = true)]
     key: PublicKey,
     /// What this node calls the peer; its cursors hang on it
     #[arg(long, value_parser = word)]

@@ -36,7 +36,7 @@ pub struct Arguments {
     #[arg(long, value_name = "HOST", requires = "peer")]
     to: Option<String>,
     /// The receiver's public key
-    #[arg(long, value_name = "KEY", requires = "to", value_parser = files::public_key)]
+    #[arg(long, value_name = "KEY", requires = "to", value_parser = files::public_key, allow_hyphen_values = true)]
     peer: Option<PublicKey>,
     /// This node's key file [default: the outbox's name with .key at its end]
     #[arg(long, value_name = "FILE", requires = "to")]
