@@ -25,6 +25,9 @@ pub(crate) enum Verdict {
     Fenced,
 }
 
+/// Numbers that are skipped at a time.
+const SKIP: u64 = 4096;
+
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub key: CursorKey,
@@ -33,6 +36,8 @@ pub(crate) struct Incoming {
     pub bytes: Reassembler,
     /// A delivery is with the application.
     pub delivering: bool,
+    /// The number after the last that was delivered: where `bytes` goes on.
+    taken: RecordNumber,
     /// Body bytes of that delivery.
     pub out: usize,
     /// Where tombstones stand among the holes that are in memory.
@@ -45,7 +50,7 @@ impl Incoming {
     pub(crate) fn new(key: CursorKey, cursor: Position, limits: Limits) -> Incoming {
         let segments = alloc::vec![Segment { first: RecordNumber::ZERO, lineage: cursor.lineage }];
         let bytes = Reassembler::new(cursor.next, limits);
-        Incoming { key, cursor, bytes, delivering: false, out: 0, expired: Vec::new(), segments }
+        Incoming { key, cursor, bytes, delivering: false, taken: cursor.next, out: 0, expired: Vec::new(), segments }
     }
 
     /// May record `n` of the lineage that began at `origin` be taken? The record at the cursor is taken if its
@@ -86,13 +91,15 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next batch for the application, if it has none in hand.
+    /// The next batch for the application, if it has none in hand. A batch that was raced and did not come back is
+    /// missing for good, and then the stream rather stands still.
     pub(crate) fn deliver(&mut self, max_records: usize, max_bytes: usize) -> Option<Delivery> {
-        if self.delivering {
+        if self.delivering || self.taken != self.cursor.next {
             return None;
         }
         let taken = self.bytes.take(max_records, max_bytes)?;
         self.delivering = true;
+        self.taken = taken.end();
         self.out = taken.bytes.len();
         let expired = &self.expired;
         let kind = |n: &RecordNumber| if expired.binary_search(n).is_ok() { Hole::Expired } else { Hole::Gap };
@@ -111,9 +118,25 @@ impl Incoming {
         while self.segments.get(1).is_some_and(|second| second.first < to.next) {
             self.segments.remove(0);
         }
-        if self.bytes.next() < to.next {
-            self.bytes.reset(to.next);
+        self.skip_to(to.next);
+    }
+
+    /// Others have stored everything below `n`. What is here beyond was acknowledged, so it stays.
+    fn skip_to(&mut self, n: RecordNumber) {
+        while self.taken < n {
+            // Numbers that have not arrived need not any more; a window of them at a time.
+            let window = n.0.min(self.taken.0.saturating_add(SKIP));
+            let filled = (self.taken.0..window).all(|n| self.bytes.hole(RecordNumber(n)).is_ok());
+            let stored = self.bytes.take((n.0 - self.taken.0).min(SKIP) as usize, usize::MAX).filter(|_| filled);
+            let Some(stored) = stored else { return self.reset(n) };
+            self.taken = stored.end();
+            self.bytes.recycle(stored);
         }
+    }
+
+    fn reset(&mut self, n: RecordNumber) {
+        self.bytes.reset(n);
+        self.taken = n;
     }
 
     /// Another node was first: the cursor stands at `at`. True if what is in memory still continues it.
@@ -121,7 +144,7 @@ impl Incoming {
         let agrees = at.next >= self.cursor.next && self.lineage_below(at.next) == at.lineage;
         if !agrees {
             self.segments = alloc::vec![Segment { first: RecordNumber::ZERO, lineage: at.lineage }];
-            self.bytes.reset(at.next);
+            self.reset(at.next);
         }
         self.stored(at);
         agrees
@@ -195,6 +218,54 @@ mod tests {
         let mut s = stream(50, 7);
         assert_eq!(s.judge(origin(40, 8, 6), RecordNumber(50)), Verdict::Fenced);
         assert_eq!(s.judge(origin(50, 8, 6), RecordNumber(50)), Verdict::Fenced, "right number, wrong parent");
+    }
+
+    fn at(next: u64) -> Position {
+        Position { next: RecordNumber(next), lineage: Lineage(7) }
+    }
+
+    /// Records 0 to 9 of lineage 7 are here; their bodies are their numbers.
+    fn ten() -> Incoming {
+        let mut s = stream(0, 0);
+        for n in 0..10 {
+            assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
+            s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
+        }
+        s
+    }
+
+    #[test]
+    fn what_another_node_has_stored_is_not_delivered_again() {
+        let mut s = ten();
+        assert!(s.conflict(at(4)));
+        let delivery = s.deliver(100, 100).unwrap();
+        assert_eq!((delivery.from, delivery.to, delivery.run.first), (at(4), at(10), RecordNumber(4)));
+    }
+
+    #[test]
+    fn what_is_here_beyond_a_gap_that_another_node_has_filled_stays() {
+        let mut s = stream(0, 0);
+        for n in [5, 6, 8] {
+            assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
+            s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
+        }
+        assert!(s.conflict(at(6)));
+        assert_eq!(s.deliver(100, 100).unwrap().run.bytes(), [6]);
+        assert!(s.conflict(at(20_000)));
+        assert!(s.deliver(100, 100).is_none());
+        assert_eq!((s.bytes.next(), s.held()), (RecordNumber(20_000), 0));
+    }
+
+    #[test]
+    fn a_batch_that_was_raced_in_its_middle_goes_on_from_there() {
+        let mut s = ten();
+        let raced = s.deliver(6, 100).unwrap();
+        assert!(s.conflict(at(4)));
+        assert!(s.deliver(100, 100).is_none(), "records 4 and 5 have not come back yet");
+        let again = s.again(raced).unwrap();
+        assert_eq!((again.from, again.to, again.run.bytes()), (at(4), at(6), &[4, 5][..]));
+        s.stored(at(6));
+        assert_eq!(s.deliver(100, 100).unwrap().run.bytes(), [6, 7, 8, 9]);
     }
 
     #[test]

@@ -386,6 +386,14 @@ impl Receiver {
         // Those before it will not be answered any more; their senders ask again.
         self.next_question += i as u64 + 1;
         let Some(question) = self.questions.drain(..=i).next_back() else { return };
+        // Another node, or another key of the same peer, has stored since: go on from there. With a delivery out, its
+        // outcome will tell.
+        let stream = &self.streams[question.stream];
+        if position.next > stream.cursor.next && !stream.delivering {
+            self.change(question.stream, |stream| {
+                stream.conflict(position);
+            });
+        }
         if let Some((_, view)) = views.find(|(run, _)| *run == question.run) {
             view.answers.push_back((question.alias, question.nonce, position));
         }
