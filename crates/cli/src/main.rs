@@ -41,6 +41,8 @@ Two machines, first contact:
   hub$  stayfast listen [::]:4711 --key hub.key --inbox hub.db --follow
   edge$ tail -F app.log | stayfast send hub:4711 --peer HUB-KEY --outbox edge.db --stream logs
 
+STAYFAST_LOG=debug shows what happens inside; NO_COLOR=1 leaves colours out.
+
 Exit codes: 0 done; 1 failed, or not finished; 2 wrong usage, or something around it is in the way"
 )]
 struct Arguments {
@@ -49,8 +51,16 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    trace();
     match Arguments::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// What the libraries have to tell goes to standard error if `STAYFAST_LOG` asks for it.
+fn trace() {
+    if let Ok(filter) = std::env::var("STAYFAST_LOG") {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     }
 }

@@ -105,7 +105,7 @@ impl Proxy {
     fn take_in(&mut self) -> Outcome {
         for _ in 0..TURN {
             match self.listen.recv_from(&mut self.buffer) {
-                Ok((len, from)) => self.from_client(from, len)?,
+                Ok((len, from)) => self.take_from_client(from, len)?,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 // A client that went away; the socket is fine.
                 Err(_) => {}
@@ -126,7 +126,7 @@ impl Proxy {
         Ok(())
     }
 
-    fn from_client(&mut self, from: SocketAddr, len: usize) -> Outcome {
+    fn take_from_client(&mut self, from: SocketAddr, len: usize) -> Outcome {
         let heard = Instant::now();
         match self.clients.get_mut(&from) {
             Some(client) => client.heard = heard,

@@ -57,11 +57,11 @@ impl Receiving {
     /// Until a signal comes.
     pub fn run(mut self, mut inbox: Inbox, interrupt: &Interrupt) -> Outcome {
         while !interrupt.is_set() {
-            if let Some(batch) = inbox.next_within(TICK).map_err(Failure::failed)? {
-                if let Err(why) = self.take(&batch)? {
-                    self.tell(&batch, &why, Pause::FIRST);
-                    self.failed.push((batch, Pause::new(Instant::now())));
-                }
+            if let Some(batch) = inbox.next_within(TICK).map_err(Failure::failed)?
+                && let Err(why) = self.take(&batch)?
+            {
+                self.tell(&batch, &why, Pause::FIRST);
+                self.failed.push((batch, Pause::new(Instant::now())));
             }
             self.try_again()?;
         }

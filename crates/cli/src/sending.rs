@@ -7,11 +7,13 @@ use crate::interrupt::Interrupt;
 use crate::output::Format;
 use crate::progress::{Progress, Silence};
 use crate::resume::Resume;
+use crate::sockets;
 use crate::source::{Event, Source};
 use crate::uplink::Uplink;
 use serde_json::json;
 use stayfast_store::{AppendError, StoreError};
 use std::path::Path;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// How often the state is looked at.
@@ -53,6 +55,9 @@ pub struct Sending<'a> {
     silence: Silence,
     /// Records of the input that were skipped.
     skipped: u64,
+    /// What a look-up of the host found wrong, when it is done.
+    lookup: Receiver<String>,
+    unresolved: Option<String>,
 }
 
 struct Stream {
@@ -80,6 +85,8 @@ impl<'a> Sending<'a> {
             progress: Progress::new(0),
             silence: Silence::new(target.host),
             skipped: 0,
+            lookup: sockets::look_up(target.host),
+            unresolved: None,
         })
     }
 
@@ -210,6 +217,10 @@ impl<'a> Sending<'a> {
         if let Some(remark) = self.silence.after(health.silent_for) {
             self.progress.remark(&remark);
         }
+        if let Ok(error) = self.lookup.try_recv() {
+            self.progress.remark(&format!("{error}; it is tried again, and the records are kept"));
+            self.unresolved = Some(error);
+        }
         let rtt = health.rtt.map(|rtt| format!("RTT {}", human::duration(rtt)));
         self.progress.say(rtt.unwrap_or_default());
         self.streams.iter().find_map(|stream| self.uplink.trouble(&stream.resume.name))
@@ -239,6 +250,10 @@ impl<'a> Sending<'a> {
                 Ending::Stored(_) => format.print(&json!(null), &format!("{durable_text} sent, all stored at {host}")),
                 Ending::Durable => format.print(&json!(null), &format!("{durable_text} durable in {outbox}")),
             },
+            End::Timeout if self.unresolved.is_some() => {
+                let error = self.unresolved.clone().unwrap_or_default();
+                Err(Failure::environment(format!("timeout: {error}; {durable_text} sent, {left}")))
+            }
             End::Timeout => Err(Failure::failed(format!("timeout: {durable_text} sent, {left}"))),
             End::Interrupted => {
                 let text = format!("interrupted: {durable_text} of the input are durable in {outbox}; {left}");

@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc::{Receiver, channel};
 
 /// Room asked for in a socket's buffers, bytes; the system may give less.
 const BUFFER: usize = 4 << 20;
@@ -41,6 +42,19 @@ pub fn resolve(host: &str, like: SocketAddr) -> Outcome<SocketAddr> {
     let found: Vec<SocketAddr> = host.to_socket_addrs().map_err(|e| cannot_resolve(host, &e))?.collect();
     let alike = found.iter().find(|address| address.is_ipv4() == like.is_ipv4());
     alike.or(found.first()).copied().ok_or_else(|| Failure::environment(format!("'{host}' has no address")))
+}
+
+/// Looks `host:port` up on a thread of its own, and says what is wrong if it finds nothing.
+pub fn look_up(host: &str) -> Receiver<String> {
+    let (found, receiver) = channel();
+    let host = host.to_string();
+    std::thread::spawn(move || {
+        if let Err(error) = host.to_socket_addrs() {
+            // Whoever asked may be gone.
+            drop(found.send(cannot_resolve(&host, &error).to_string()));
+        }
+    });
+    receiver
 }
 
 fn cannot_resolve(host: &str, error: &io::Error) -> Failure {

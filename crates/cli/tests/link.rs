@@ -230,3 +230,25 @@ fn a_port_in_use_is_named() {
     let refused = pair.place.run(&format!("listen 127.0.0.1:{} --key hub.key --inbox hub.db", pair.port)).expect(2);
     assert!(refused.err.contains(&pair.port.to_string()) && refused.err.contains("in use"), "{}", refused.err);
 }
+
+#[test]
+fn a_name_that_means_nothing_is_told_and_loses_nothing() {
+    let pair = Pair::new();
+    let words = format!("send no.such.host.invalid:1 --peer {} --outbox edge.db --stream s --timeout 2s", pair.hub);
+    let unknown = pair.place.run_with(&words, b"one\n").expect(2);
+    assert!(unknown.err.contains("the name 'no.such.host.invalid:1' cannot be resolved"), "{}", unknown.err);
+    let _hub = pair.listen(&[]);
+    pair.place.run(&pair.send("--stream s --timeout 30s")).expect(0);
+    assert_eq!(pair.lines(), ["one"]);
+}
+
+#[test]
+fn missing_keys_and_lists_are_told_with_the_remedy() {
+    let pair = Pair::new();
+    std::fs::remove_file(pair.place.path("authorized")).unwrap();
+    let listen = format!("listen 127.0.0.1:{} --inbox hub.db --key", pair.port);
+    let list = pair.place.run(&format!("{listen} hub.key")).expect(2);
+    assert!(list.err.contains("`stayfast authorize`"), "{}", list.err);
+    let key = pair.place.run(&format!("{listen} no.key")).expect(2);
+    assert!(key.err.contains("`stayfast keygen no.key`"), "{}", key.err);
+}

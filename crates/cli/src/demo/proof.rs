@@ -133,7 +133,7 @@ pub fn json(accounts: &[Account]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stayfast_store::{CursorKey, Delivery, Inbox, Outbox, Position, Run};
+    use stayfast_store::{Accepted, CursorKey, Delivery, Inbox, Outbox, Position, Run};
     use stayfast_store_sqlite::{Options, SqliteInbox, SqliteOutbox};
     use stayfast_units::{Lineage, RecordNumber, StoreId};
 
@@ -152,7 +152,8 @@ mod tests {
             // A cursor each: this receiver is wrong on purpose.
             let key = CursorKey { sender: "edge".into(), store: StoreId(i as u64), stream: Corpus::LINES.into() };
             let to = Position { next: run.end(), lineage: Lineage(1) };
-            drop(inbox.deliver(&Delivery { key, from: Position::default(), to, run }).unwrap());
+            let delivery = Delivery { key, from: Position::default(), to, run };
+            assert_eq!(inbox.deliver(&delivery), Ok(Accepted::Fresh));
         }
         let corpus = Corpus::Lines(lines.iter().map(|line| line.to_vec()).collect());
         read(&corpus, &edge, &hub).unwrap().remove(0)
