@@ -178,9 +178,10 @@ impl<S: Seal> Node<S> {
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8], max_segments: usize) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
-            let first_init = peer.seal.indices().next().is_none();
+            // A new message 1 has a new index, which its answer comes to.
+            let indices = fingerprint(&peer.seal);
             if let Some(transmit) = peer.poll_transmit(now, id, buf, max_segments) {
-                if first_init {
+                if fingerprint(&peer.seal) != indices {
                     self.index(id);
                 }
                 self.ready.push_back(id);
@@ -278,4 +279,9 @@ impl<S: Seal> Node<S> {
             self.scheduled.insert(id, at);
         }
     }
+}
+
+/// Differs when the set of receiver indices does: they are random and at most six.
+fn fingerprint(seal: &impl Seal) -> u64 {
+    seal.indices().fold(1, |sum, index| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(index)))
 }
