@@ -4,7 +4,7 @@ use crate::status::{Counters, PeerStatus};
 use stayfast_handoff::{Producer, Watch};
 use stayfast_link::PeerId;
 use stayfast_seal::PublicKey;
-use stayfast_store::{Cursor, Level, StoreDone, Tail};
+use stayfast_store::{Cursor, Delivery, Level, Position, StoreDone, Tail};
 use stayfast_units::StoreId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ pub(crate) enum Command {
     Remove(PeerRef),
     /// What became of an operation of the inbox.
     Done(PeerId, StoreDone),
+    /// Another node was first with a delivery, and this is where the cursor stands. If that is amid the delivery, here
+    /// is what was delivered: its rest is still to be stored, and no longer in the machine's memory.
+    Raced(PeerId, Position, Delivery),
     /// What became of an operation of this peer's outbox.
     OutboxDone(PeerRef, StoreDone),
     /// Where a peer may be reached.

@@ -2,7 +2,7 @@ use crate::bell::Bell;
 use crate::chores;
 use crate::clock::Clock;
 use crate::command::Command;
-use crate::entropy::{has_aes, random, run_id};
+use crate::entropy::{has_aes, random};
 use crate::error::StartError;
 use crate::handle::Handle;
 use crate::inbox::{self, InboxThread};
@@ -93,7 +93,6 @@ impl Driver {
     ) -> Result<Driver, StartError> {
         let keys = Keys {
             identity: Identity::from_text(&identity.to_text()).map_err(|e| StartError::Entropy(e.to_string()))?,
-            run: run_id()?,
             aes: has_aes(),
         };
         let node = Node::new(settings.config.clone(), random()?);

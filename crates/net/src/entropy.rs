@@ -35,12 +35,15 @@ pub(crate) fn random() -> Result<u64, StartError> {
     getrandom::u64().map_err(|e| StartError::Entropy(e.to_string()))
 }
 
-/// A name for this run; never the one that means none.
-pub(crate) fn run_id() -> Result<RunId, StartError> {
+/// A name for a machine's life towards its peer; never the one that means none. A peer that is removed and added again
+/// meets a machine that remembers nothing, so it must see another run, as after a restart.
+pub(crate) fn run_id() -> RunId {
+    let mut bytes = [0; 8];
     loop {
-        let run = RunId(random()?);
+        OsEntropy.fill(&mut bytes);
+        let run = RunId(u64::from_ne_bytes(bytes));
         if run != RunId::NONE {
-            return Ok(run);
+            return run;
         }
     }
 }

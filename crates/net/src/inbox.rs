@@ -38,8 +38,8 @@ impl InboxThread {
         while let Ok(request) = self.requests.pop(None) {
             match request {
                 InboxRequest::Op(peer, StoreOp::Deliver(delivery)) => {
-                    if let Some(done) = self.deliver(delivery) {
-                        let _ = self.commands.push(Command::Done(peer, done), None);
+                    if let Some(command) = self.deliver(peer, delivery) {
+                        let _ = self.commands.push(command, None);
                     }
                 }
                 InboxRequest::Op(peer, op) => {
@@ -59,18 +59,19 @@ impl InboxThread {
 
     /// Until it is known what became of it: the store's trouble (a full disk, a busy file) ends some time, and then
     /// the stream goes on by itself. `None` if the driver ends first.
-    fn deliver(&mut self, delivery: Delivery) -> Option<StoreDone> {
+    fn deliver(&mut self, peer: PeerId, delivery: Delivery) -> Option<Command> {
         let (mut pause, level) = (PAUSE, self.store.level());
         loop {
             let error = match self.store.deliver(&delivery) {
-                Ok(Accepted::Fresh) => return Some(StoreDone::Delivered { key: delivery.key, level, to: delivery.to }),
-                Ok(Accepted::Raced(at)) if at == delivery.to => {
-                    return Some(StoreDone::Delivered { key: delivery.key, level, to: at });
+                // Raced, but at its own end: it was done before, and only the answer was lost.
+                Ok(Accepted::Raced(at)) if at != delivery.to => return Some(Command::Raced(peer, at, delivery)),
+                Ok(_) => {
+                    let Delivery { key, to, .. } = delivery;
+                    return Some(Command::Done(peer, StoreDone::Delivered { key, level, to }));
                 }
-                Ok(Accepted::Raced(at)) => return Some(StoreDone::Conflict { key: delivery.key, at }),
                 Err(StoreError::Poisoned) => {
                     tracing::error!(error = %StoreError::Poisoned, "the inbox stores nothing more");
-                    return Some(StoreDone::Poisoned);
+                    return Some(Command::Done(peer, StoreDone::Poisoned));
                 }
                 Err(error) => error,
             };

@@ -30,8 +30,9 @@ impl PendingDelivery {
 
     /// The cursor stood elsewhere: another node was first.
     pub fn conflict(&self, at: Position) {
-        let key = self.delivery.key.clone();
-        self.answer(StoreDone::Conflict { key, at });
+        if let Some((peer, commands)) = self.answer.take() {
+            let _ = commands.push(Command::Raced(peer, at, self.delivery.clone()), None);
+        }
     }
 
     /// The application refuses this record for good. Those before it in the batch are not stored either; the stream

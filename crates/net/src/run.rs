@@ -3,6 +3,7 @@
 use crate::chores::{Resolve, look_up};
 use crate::clock::Clock;
 use crate::command::{Command, NewPeer};
+use crate::entropy::{OsEntropy, run_id};
 use crate::handle::Handle;
 use crate::inbox::InboxRequest;
 use crate::outbox::OutboxRequest;
@@ -15,8 +16,8 @@ use crate::wait::{Source, precise_timers, wait};
 use stayfast_handoff::{Consumer, Producer, PushError, Watch};
 use stayfast_link::{Event, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::{Identity, Sessions};
-use stayfast_store::StoreOp;
-use stayfast_units::{RecordNumber, RunId, Time};
+use stayfast_store::{StoreDone, StoreOp};
+use stayfast_units::{RecordNumber, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -41,10 +42,9 @@ const BACKLOG_RETRY: Duration = Duration::from_millis(5);
 /// A deadline that has passed and brings nothing must not keep the processor busy.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(200);
 
-/// Who we are, in this run.
+/// Who we are.
 pub(crate) struct Keys {
     pub identity: Identity,
-    pub run: RunId,
     pub aes: bool,
 }
 
@@ -235,6 +235,14 @@ impl LinkThread {
             Command::Add(new) => self.add(now, *new),
             Command::Remove(peer) => self.remove(peer),
             Command::Done(id, done) => self.node.handle_store(now, id, done),
+            Command::Raced(id, at, delivery) => {
+                let key = delivery.key.clone();
+                let amid = delivery.from.next < at.next && at.next < delivery.to.next;
+                self.node.handle_store(now, id, StoreDone::Conflict { key, at });
+                if amid {
+                    self.node.handle_store(now, id, StoreDone::Returned(delivery));
+                }
+            }
             Command::OutboxDone(peer, done) => {
                 if let Some(id) = self.peers.get(&peer).and_then(Peer::sender) {
                     self.node.handle_store(now, id, done);
@@ -272,8 +280,8 @@ impl LinkThread {
                 }),
                 addresses: addresses.clone(),
             };
-            let Keys { identity, run, aes } = &self.keys;
-            let seal = Sessions::new(identity, *key, new.psk, *run, *aes, Box::new(crate::entropy::OsEntropy));
+            let Keys { identity, aes } = &self.keys;
+            let seal = Sessions::new(identity, *key, new.psk, run_id(), *aes, Box::new(OsEntropy));
             let id = self.node.add_peer(now, seal, role);
             if remembered.is_some() && i == 0 {
                 self.node.wake(now, id);

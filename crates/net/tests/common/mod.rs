@@ -214,10 +214,7 @@ impl Pair {
     }
 
     pub fn wait(&self, end: RecordNumber) {
-        let handle = self.sender.handle();
-        let progress = handle.stored(hub(&handle), "s");
-        let waited = progress.wait_until(|progress| progress.stored >= end, LONG);
-        assert!(waited.is_ok(), "{:?} {:#?} {:?}", progress.get(), handle.status(), handle.counters());
+        stored(&self.sender.handle(), end, &self.receiver.handle());
     }
 
     pub fn stored(&self) -> Vec<Vec<u8>> {
@@ -246,4 +243,13 @@ pub fn records(count: usize, lengths: &[usize]) -> Vec<Vec<u8>> {
 
 pub fn plain() -> Udp {
     Udp::bind(loopback()).unwrap()
+}
+
+/// Waits until all records below `end` are stored; tells all there is to know if they are not.
+pub fn stored(sender: &Handle, end: RecordNumber, receiver: &Handle) {
+    let progress = sender.stored(hub(sender), "s");
+    if progress.wait_until(|progress| progress.stored >= end, LONG).is_err() {
+        let (out, into) = (sender.counters(), receiver.counters());
+        panic!("{:?}\n{:#?}\n{out:?}\n{:#?}\n{into:?}", progress.get(), sender.status(), receiver.status());
+    }
 }
