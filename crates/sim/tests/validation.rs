@@ -215,7 +215,7 @@ fn an_outage_drops_what_arrives_and_not_what_is_under_way() {
 }
 
 #[test]
-fn one_elements_chance_does_not_shift_anothers() {
+fn one_elements_chance_does_not_shift_that_of_another() {
     let jitter = Duration::from_millis(3);
     let run = |path: Path| send(&mut path.seeded(5, "a>b"), 5_000, Duration::from_micros(200));
     let plain = run(Path::new().jitter(jitter));
