@@ -4,6 +4,7 @@
 //! beside. Results go to standard output, everything else to standard error.
 #![forbid(unsafe_code)]
 
+mod ages;
 mod command;
 mod demo;
 mod exec;

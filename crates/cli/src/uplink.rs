@@ -1,5 +1,6 @@
 //! The way from an outbox to a peer, as `send` and `put` see it.
 
+use crate::ages::Ages;
 use crate::failure::{Failure, Outcome};
 use crate::output::remark;
 use stayfast::{
@@ -7,9 +8,12 @@ use stayfast::{
 };
 use stayfast_store::Outbox;
 use stayfast_store_sqlite::SqliteOutbox;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// When records were put is noted no more often than this.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The link is asked for its figures no more often than this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
@@ -31,6 +35,8 @@ pub struct Uplink {
     link: Option<Link>,
     health: Health,
     asked: Instant,
+    /// What is noted of each stream, and when that was.
+    ages: BTreeMap<String, (Ages, Instant)>,
 }
 
 /// How the peer is doing.
@@ -48,7 +54,7 @@ impl Uplink {
     pub fn append_only(path: &Path, limit: Option<u64>) -> Outcome<Uplink> {
         let outbox = SqliteOutbox::open(path, &options(limit)).map_err(|e| Failure::store(path, &e))?;
         let (health, asked) = (Health::default(), Instant::now());
-        Ok(Uplink { path: path.to_path_buf(), outbox, link: None, health, asked })
+        Ok(Uplink { path: path.to_path_buf(), outbox, link: None, health, asked, ages: BTreeMap::new() })
     }
 
     /// The same, and runs the link if no other process does.
@@ -70,14 +76,34 @@ impl Uplink {
 
     /// Appends records to a stream. They are durable when this returns; the number after the last.
     pub fn append(&mut self, stream: &str, records: &[&[u8]]) -> Result<u64, AppendError> {
-        match &self.link {
-            None => Ok(self.outbox.append(stream, records)?.end().0),
+        let next = match &self.link {
+            None => self.outbox.append(stream, records)?.end().0,
             Some(link) => match link.put_many(stream, records) {
-                Ok(receipt) => Ok(receipt.number().0 + receipt.count()),
-                Err(PutError::Append(error)) => Err(error),
-                Err(other) => Err(StoreError::Io(other.to_string()).into()),
+                Ok(receipt) => receipt.number().0 + receipt.count(),
+                Err(PutError::Append(error)) => return Err(error),
+                Err(other) => return Err(StoreError::Io(other.to_string()).into()),
             },
+        };
+        self.note_age(stream, next);
+        Ok(next)
+    }
+
+    /// Keeps for `stayfast status` when records were put. It is a hint: without it nothing is wrong.
+    fn note_age(&mut self, stream: &str, next: u64) {
+        let now = Instant::now();
+        if self.ages.get(stream).is_some_and(|(_, noted)| now - *noted < NOTE_EVERY) {
+            return;
         }
+        let key = Ages::key(stream);
+        let (mut ages, _) = self.ages.remove(stream).unwrap_or_else(|| {
+            let notes = self.outbox.notes().unwrap_or_default();
+            let known = notes.iter().find(|(name, _)| *name == key);
+            (known.map_or_else(Ages::default, |(_, text)| Ages::parse(text)), now)
+        });
+        let stored = self.tail(stream).map_or(0, |(stored, _)| stored);
+        ages.add(next, Ages::now(), stored);
+        drop(self.outbox.note(&key, &ages.to_string()));
+        self.ages.insert(stream.to_string(), (ages, now));
     }
 
     /// First record of `stream` not known to be stored, and first number not given to a record.

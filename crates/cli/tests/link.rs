@@ -103,8 +103,12 @@ fn framed_records_hold_any_bytes() {
 #[test]
 fn what_is_not_stored_in_time_is_kept_and_goes_later() {
     let pair = Pair::new();
-    let late = pair.place.run_with(&pair.send("--stream s --timeout 500ms"), b"early\n").expect(1);
+    let late = pair.place.run_with(&pair.send("--stream s --timeout 2s"), b"early\n").expect(1);
     assert!(late.err.contains("timeout: 1 record sent, 1 not yet stored"), "{}", late.err);
+    let status = pair.place.run("status edge.db").expect(0).out;
+    assert!(status.contains(&format!("no answer from 127.0.0.1:{} yet", pair.port)), "{status}");
+    let json = pair.place.run("status edge.db --json").expect(0).json();
+    assert!(json["streams"][0]["oldest_seconds"].as_u64().unwrap() >= 1, "{json}");
     let _hub = pair.listen(&[]);
     pair.place.run(&pair.send("--stream s --timeout 30s")).expect(0);
     assert_eq!(pair.lines(), ["early"]);

@@ -74,8 +74,18 @@ impl Arguments {
         };
         remark(format!("seed {seed}: {}, {} kills, {path}", human::records(corpus.total()), self.kills));
         let plan = Plan { dir, corpus: &corpus, file: self.file.as_deref(), path, seed, kills: self.kills };
-        let summary = show::run(&plan, self.timeout, &interrupt)?;
-        let accounts = proof::read(&corpus, &dir.join("edge.db"), &dir.join("hub.db"))?;
+        let result = self.prove(&plan, &interrupt);
+        if result.is_err() && self.dir.is_none() {
+            // Whoever wants to know why needs the evidence.
+            remark(format!("keys, databases and logs are kept in {}", temporary.keep().display()));
+        }
+        result
+    }
+
+    fn prove(&self, plan: &Plan<'_>, interrupt: &Interrupt) -> Outcome {
+        let Plan { dir, corpus, seed, .. } = plan;
+        let summary = show::run(plan, self.timeout, interrupt)?;
+        let accounts = proof::read(corpus, &dir.join("edge.db"), &dir.join("hub.db"))?;
         let mut json = proof::json(&accounts);
         json["seed"] = json!(seed);
         json["restarts"] = summary.json();

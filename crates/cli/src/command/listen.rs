@@ -26,15 +26,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// time. If it ends with exit code 0, they are STORED, and the sender lets them go. Otherwise the same batch is given to
 /// it again, after a pause that grows from one second to a minute, while other streams go on. So it is at-least-once:
 /// if this process is killed between the end of the command and the commit of the cursor, the command sees the batch
-/// again, perhaps with more records behind. Take (STAYFAST_SENDER, STAYFAST_STORE, STAYFAST_STREAM, number) as the key
-/// of what it stores, and it is exactly once again. The command finds in its environment:
-///
-///   STAYFAST_SENDER   name of the sender in the list of authorized keys
-///   STAYFAST_STORE    id of the sender's outbox, 16 hex digits
-///   STAYFAST_STREAM   name of the stream
-///   STAYFAST_FIRST    number of the first record; the others follow without a gap
-///   STAYFAST_LAST     number of the last record
-///   STAYFAST_COUNT    how many
+/// again, perhaps with more records behind. Take STAYFAST_SENDER, STAYFAST_STORE, STAYFAST_STREAM and the number as the
+/// key of what it stores, and it is exactly once again.
 ///
 /// Records are written as lines; one that holds a line end comes as several. With --framed each record has its length
 /// before it (4 B, big-endian), and may hold anything. The same goes for --follow.

@@ -1,3 +1,4 @@
+use crate::ages::Ages;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::human;
@@ -9,7 +10,7 @@ use stayfast_store::Outbox;
 use stayfast_store_sqlite::StreamInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A link that has noted its figures within this time is taken to be running.
 const RUNNING: u64 = 3;
@@ -39,17 +40,23 @@ impl Arguments {
         let mut outbox = files::outbox(&self.db)?;
         let streams = outbox.streams().map_err(fail)?;
         let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
-        // A clock before 1970 makes all notes look fresh, which hurts nobody.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-        let status = Status::new(now, streams, &notes);
+        let status = Status::new(Ages::now(), streams, &notes);
         self.format.print(&status.json(), &status.text(Paint::stdout()))
     }
 }
 
 struct Status {
     now: u64,
-    streams: Vec<(StreamInfo, u64)>,
+    streams: Vec<Stream>,
     links: Vec<(String, Figures)>,
+}
+
+struct Stream {
+    info: StreamInfo,
+    /// First record not in the receiver's memory, as far as is known.
+    heard: u64,
+    /// For how long the oldest waiting record has been there, if that was noted.
+    oldest: Option<Duration>,
 }
 
 impl Status {
@@ -59,18 +66,23 @@ impl Status {
             // Hints may be older than the records.
             noted.unwrap_or(0).clamp(stream.first.0, stream.next.0.max(stream.first.0))
         };
+        let oldest = |stream: &StreamInfo| {
+            let ages = notes.get(&Ages::key(&stream.name)).map(|text| Ages::parse(text))?;
+            ages.of(stream.first.0, now).filter(|_| stream.records() > 0)
+        };
+        let stream = |info: StreamInfo| Stream { heard: heard(&info), oldest: oldest(&info), info };
         let prefix = Figures::key("");
         let link =
             |(key, text): (&String, &String)| Some((key.strip_prefix(&prefix)?.to_string(), Figures::parse(text)?));
         Status {
             now,
-            streams: streams.into_iter().map(|stream| (heard(&stream), stream)).map(|(heard, s)| (s, heard)).collect(),
+            streams: streams.into_iter().map(stream).collect(),
             links: notes.iter().filter_map(link).collect(),
         }
     }
 
     fn waiting(&self) -> u64 {
-        self.streams.iter().map(|(stream, _)| stream.records()).sum()
+        self.streams.iter().map(|stream| stream.info.records()).sum()
     }
 
     fn ago(&self, then: u64) -> Duration {
@@ -85,12 +97,13 @@ impl Status {
     }
 
     fn text(&self, paint: Paint) -> String {
-        let row = |(s, heard): &(StreamInfo, u64)| {
-            let numbers = [s.next.0, *heard, s.first.0, s.records()].map(human::count);
-            [s.name.clone()].into_iter().chain(numbers).chain([human::bytes(s.bytes)]).collect()
+        let row = |Stream { info, heard, oldest }: &Stream| {
+            let numbers = [info.next.0, *heard, info.first.0, info.records()].map(human::count);
+            let oldest = oldest.map_or("-".to_string(), human::duration);
+            [info.name.clone()].into_iter().chain(numbers).chain([human::bytes(info.bytes), oldest]).collect()
         };
         let rows: Vec<_> = self.streams.iter().map(row).collect();
-        let mut lines = vec![table(&["STREAM", "PUT", "HEARD", "STORED", "WAITING", "SIZE"], &rows, paint)];
+        let mut lines = vec![table(&["STREAM", "PUT", "HEARD", "STORED", "WAITING", "SIZE", "OLDEST"], &rows, paint)];
         for (peer, figures) in &self.links {
             lines.push(self.link_text(peer, figures));
             if figures.last_heard == 0 && figures.packets > 0 {
@@ -131,10 +144,10 @@ impl Status {
     }
 
     fn json(&self) -> Value {
-        let stream = |(s, heard): &(StreamInfo, u64)| {
+        let stream = |Stream { info, heard, oldest }: &Stream| {
             json!({
-                "stream": s.name, "put": s.next.0, "heard": heard, "stored": s.first.0, "waiting": s.records(),
-                "bytes": s.bytes,
+                "stream": info.name, "put": info.next.0, "heard": heard, "stored": info.first.0,
+                "waiting": info.records(), "bytes": info.bytes, "oldest_seconds": oldest.map(|age| age.as_secs()),
             })
         };
         let link = |(peer, f): &(String, Figures)| {
