@@ -23,6 +23,9 @@ pub(crate) enum Command {
     OutboxDone(PeerRef, StoreDone),
     /// Where a peer may be reached.
     Addresses(PeerRef, Vec<SocketAddr>),
+    /// Everything said before is done. From the first of these on, datagrams are taken: those that came earlier wait in
+    /// the kernel, lest they meet a node that does not know its peers yet.
+    Settle(Answer<()>),
     Status(Answer<(Vec<PeerStatus>, Counters)>),
     Stop,
 }

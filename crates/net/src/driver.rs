@@ -81,6 +81,7 @@ impl Driver {
         for peer in peers {
             handle.add_peer(peer)?;
         }
+        handle.settle();
         Ok(driver)
     }
 

@@ -7,7 +7,7 @@ use crate::pending::PendingDelivery;
 use crate::settings::PeerSpec;
 use crate::shared::{PeerRef, Progress, Shared};
 use crate::status::{Counters, PeerStatus};
-use stayfast_handoff::{Producer, Watch, queue};
+use stayfast_handoff::{Producer, WaitError, Watch, queue};
 use stayfast_store::{Appended, Level, Outbox};
 use stayfast_units::RecordNumber;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// How long a status is waited for: the link thread never waits for anything itself.
 const STATUS_WAIT: Duration = Duration::from_secs(5);
+
+/// How often a wait looks whether there is still somebody to wait for.
+const SETTLE_SLICE: Duration = Duration::from_millis(50);
 
 /// What the application does with a running [`Driver`](crate::Driver). Clones are the same handle; each may be used
 /// from any thread, and outlives the driver, which then answers nothing.
@@ -73,6 +76,21 @@ impl Handle {
         let thread = thread::Builder::new().name("stayfast-outbox".into()).spawn(move || thread.run());
         let thread = thread.map_err(|e| StartError::Thread(e.to_string()))?;
         Ok((peer, Some(NewOutbox { store: id, tails, requests, thread })))
+    }
+
+    /// Waits until all peers that were added are known to the link thread: from then on no packet of theirs is a
+    /// stranger's.
+    pub fn settle(&self) {
+        let answer: Answer<()> = Arc::new(Watch::new(None));
+        let sent = match &self.inbox {
+            Some(inbox) => inbox.push(InboxRequest::Settle(answer.clone()), None).is_ok(),
+            None => self.commands.push(Command::Settle(answer.clone()), None).is_ok(),
+        };
+        // In slices, since a driver that is stopped meanwhile answers nothing.
+        while sent
+            && !self.is_stopped()
+            && answer.wait_until(Option::is_some, Some(SETTLE_SLICE)) == Err(WaitError::TimedOut)
+        {}
     }
 
     /// Forgets a peer. What it was to us stays in the stores.

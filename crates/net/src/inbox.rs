@@ -1,6 +1,6 @@
 //! The thread of the inbox: cursors, and deliveries if the inbox stores the records itself.
 
-use crate::command::{Command, NewPeer};
+use crate::command::{Answer, Command, NewPeer};
 use crate::shared::Shared;
 use stayfast_handoff::{Consumer, Producer};
 use stayfast_link::PeerId;
@@ -20,6 +20,8 @@ pub(crate) enum InboxRequest {
     Op(PeerId, StoreOp),
     /// Read what a new peer needs to begin, and pass it on.
     Begin(Box<NewPeer>),
+    /// Pass on that everything said before is done.
+    Settle(Answer<()>),
     /// A hint to keep: where a peer was heard.
     Remember(Arc<str>, SocketAddr),
 }
@@ -48,6 +50,7 @@ impl InboxThread {
                     }
                 }
                 InboxRequest::Begin(new) => self.begin(new),
+                InboxRequest::Settle(answer) => drop(self.commands.push(Command::Settle(answer), None)),
                 InboxRequest::Remember(name, address) => {
                     if let Err(error) = self.store.remember_peer(&name, &address.to_string()) {
                         tracing::debug!(%error, %name, "a peer's address could not be kept");

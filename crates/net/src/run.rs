@@ -64,6 +64,8 @@ pub(crate) struct LinkThread {
     early: BTreeMap<(PeerRef, Arc<str>), RecordNumber>,
     inbox_backlog: VecDeque<InboxRequest>,
     note_at: Option<Time>,
+    /// Datagrams are taken.
+    open: bool,
     stopping: bool,
     /// Passes in a row that found a deadline passed and nothing to do.
     idle: u32,
@@ -113,6 +115,7 @@ impl LinkThread {
             early: BTreeMap::new(),
             inbox_backlog: VecDeque::new(),
             note_at: None,
+            open: false,
             stopping: false,
             idle: 0,
         }
@@ -142,6 +145,9 @@ impl LinkThread {
     // --- the machines and the sockets ---
 
     fn receive(&mut self) -> bool {
+        if !self.open {
+            return false;
+        }
         let (node, now) = (&mut self.node, self.clock.now());
         let before = self.sockets.counters.received;
         let more = self.sockets.receive(&mut self.buffers, |from, ecn, datagram| {
@@ -178,7 +184,7 @@ impl LinkThread {
         let timeout = self.deadline(now).map(|at| self.patience(now, at));
         let waits_for = self.sockets.waits_for();
         let mut sources = vec![Source { fd: shared.bell.as_fd(), writable: false }];
-        for (slot, socket) in self.sockets.iter().enumerate() {
+        for (slot, socket) in self.sockets.iter().enumerate().filter(|_| self.open) {
             sources.push(Source { fd: socket.descriptor(), writable: waits_for == Some(slot) });
         }
         let ready = wait(&sources, timeout);
@@ -252,6 +258,10 @@ impl LinkThread {
                 for id in self.peers.get(&peer).map(|peer| peer.ids.clone()).unwrap_or_default() {
                     self.node.set_addresses(now, id, addresses.clone());
                 }
+            }
+            Command::Settle(answer) => {
+                self.open = true;
+                answer.update(|answer| *answer = Some(()));
             }
             Command::Status(answer) => {
                 let status = self.status(now);

@@ -108,6 +108,7 @@ impl Keeper {
         keeper.stamp = keeper.look();
         keeper.apply(read(path)?)?;
         let handle = keeper.handle.clone();
+        handle.settle();
         handle.every(LOOK_EVERY, move || {
             keeper.again();
             true

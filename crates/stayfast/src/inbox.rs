@@ -54,6 +54,7 @@ impl Inbox {
     /// The inbox was stopped.
     pub fn allow(self, sender: &Authorized) -> Result<Inbox, StartError> {
         self.handle.add_peer(sender.spec())?;
+        self.handle.settle();
         Ok(self)
     }
 
@@ -63,6 +64,7 @@ impl Inbox {
     /// The inbox was stopped.
     pub fn allow_with_psk(self, sender: &Authorized, psk: [u8; 32]) -> Result<Inbox, StartError> {
         self.handle.add_peer(PeerSpec { psk: Some(psk), ..sender.spec() })?;
+        self.handle.settle();
         Ok(self)
     }
 
