@@ -6,6 +6,7 @@
 
 mod machine;
 mod pair;
+pub mod schedule;
 
 pub use machine::{Entropy, Machine, Part};
-pub use pair::{Pair, RECEIVER, SENDER};
+pub use pair::{CLONE, Pair, RECEIVER, SENDER};

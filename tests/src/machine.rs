@@ -111,6 +111,16 @@ impl Machine {
         self.appended.push((stream.into(), next));
     }
 
+    /// A person would have to decide something: FENCED, ROLLBACK, REFUSED.
+    pub fn has_trouble(&self) -> bool {
+        self.events.iter().any(|event| {
+            matches!(
+                event,
+                Event::Fenced { .. } | Event::Rollback { .. } | Event::Refused { .. } | Event::TooWeak { .. }
+            )
+        })
+    }
+
     /// How the link is doing.
     pub fn status(&self) -> stayfast_link::Status {
         self.link.status(self.peer).unwrap_or_default()

@@ -1,6 +1,6 @@
 use crate::machine::{Entropy, Machine, Part};
 use stayfast_seal::Identity;
-use stayfast_sim::{Handle, Path, World};
+use stayfast_sim::{Handle, Path, PathId, World};
 use stayfast_store::{CursorKey, Item, Memory, Outbox};
 use stayfast_units::{RecordNumber, Time};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,6 +10,9 @@ pub const SENDER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0
 /// The receiver's address.
 pub const RECEIVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 4711);
 
+/// The address of a clone of the sender.
+pub const CLONE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)), 4711);
+
 /// A sender and a receiver on a path, either of which can be killed and started again.
 pub struct Pair {
     /// The network.
@@ -18,6 +21,10 @@ pub struct Pair {
     pub sender: Handle<Machine>,
     /// The receiving machine.
     pub receiver: Handle<Machine>,
+    /// A live clone of the sender, once there is one.
+    pub clone: Option<Handle<Machine>>,
+    /// The path of the data and that of the answers.
+    pub paths: [PathId; 2],
     sending: Identity,
     receiving: Identity,
     seed: u64,
@@ -44,9 +51,8 @@ impl Pair {
         let inbox = Memory::new(seed ^ 0x4ec1);
         let machine = Machine::new(Time::ZERO, Part::Receiver(None), keys, inbox, Entropy::new(seed, 4));
         let receiver = world.add("receiver", RECEIVER, machine);
-        world.connect(sender, receiver, there);
-        world.connect(receiver, sender, back);
-        Pair { world, sender, receiver, sending, receiving, seed, runs: 4 }
+        let paths = [world.connect(sender, receiver, there), world.connect(receiver, sender, back)];
+        Pair { world, sender, receiver, clone: None, paths, sending, receiving, seed, runs: 4 }
     }
 
     fn entropy(&mut self) -> Entropy {
@@ -80,6 +86,20 @@ impl Pair {
         let mut machine = Machine::new(self.world.now(), Part::Receiver(Some(SENDER)), keys, store, entropy);
         machine.store_delay = delay;
         self.world.start(self.receiver, machine);
+    }
+
+    /// A copy of the sending machine, store and key, runs beside it from now on. Does nothing if there is one.
+    pub fn clone_sender(&mut self, there: Path, back: Path) {
+        let Some(machine) = self.world.node(self.sender).filter(|_| self.clone.is_none()) else { return };
+        let mut store = machine.store.clone();
+        let mut entropy = self.entropy();
+        store.reopen(entropy.next());
+        let keys = (&self.sending, self.receiving.public());
+        let machine = Machine::new(self.world.now(), Part::Sender(RECEIVER), keys, store, entropy);
+        let clone = self.world.add("clone", CLONE, machine);
+        self.world.connect(clone, self.receiver, there);
+        self.world.connect(self.receiver, clone, back);
+        self.clone = Some(clone);
     }
 
     /// The sending machine.

@@ -68,7 +68,6 @@ fn jitter_loss_and_both() {
         let status = pair.sending().status();
         let at = at.unwrap_or_else(|| panic!("jitter {jitter}, loss {loss}: {status:?}"));
         let mbit = mbit(count, 1_013, at);
-        println!("jitter {jitter}, loss {loss}: {mbit:.2} Mbit/s, {status:?}");
         assert!(mbit >= least, "jitter {jitter}, loss {loss}: {mbit:.2} Mbit/s, {status:?}");
         assert_whole(&pair, count);
     }
@@ -139,7 +138,6 @@ fn a_killed_receiver_stores_the_next_record_within_a_few_round_trips() {
         }
     }
     waits.sort();
-    println!("{waits:?}");
     assert!(waits[waits.len() / 2] < 170 * MS, "median {:?}", waits[waits.len() / 2]);
     assert!(waits[waits.len() - 1] < 1_000 * MS, "maximum {:?}", waits[waits.len() - 1]);
 }

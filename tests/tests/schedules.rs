@@ -1,0 +1,37 @@
+//! Whole scenarios: any interleaving of traffic, faults, kills, restored copies and clones.
+
+use proptest::prelude::*;
+use stayfast_tests::schedule::{Op, check, ops};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn delivered_is_a_prefix_and_nobody_is_left_in_the_dark(
+        seed in any::<u64>(),
+        ops in prop::collection::vec(any::<u8>(), 0..160).prop_map(|bytes| ops(&bytes)),
+    ) {
+        check(seed, &ops);
+    }
+}
+
+/// The hazard that connections hide: an old copy of the sender goes on under numbers that are already taken.
+#[test]
+fn a_restored_copy_is_fenced_and_never_silent() {
+    for seed in 0..20 {
+        let append = Op::Append { records: 9, size: 20 };
+        check(
+            seed,
+            &[append, Op::Run(200), Op::Snapshot, append, Op::Run(250), Op::RestoreSender, append, Op::Run(250)],
+        );
+    }
+}
+
+#[test]
+fn a_clone_and_its_original_cannot_both_go_on() {
+    for seed in 0..20 {
+        let append = Op::Append { records: 3, size: 20 };
+        let clone = Op::AppendClone { records: 3 };
+        check(seed, &[append, Op::Run(100), Op::CloneSender, clone, append, Op::Run(100), append, clone]);
+    }
+}
