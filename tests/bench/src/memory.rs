@@ -67,7 +67,8 @@ impl Held {
         let start = self.runs.partition_point(|run| run.end() <= from);
         for run in self.runs.range(start..) {
             let whole = run.first >= from && run.byte_len() <= left;
-            let part = if whole { run.clone() } else { some_of(run, from, left, loaded.is_empty()).map_err(too_much)? };
+            let part =
+                if whole { run.clone() } else { some_of(run, from, left, loaded.is_empty()).map_err(too_much)? };
             if part.is_empty() {
                 break;
             }

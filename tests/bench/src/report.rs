@@ -62,8 +62,26 @@ AES-256-GCM and segmentation offload in both; handshake and first tenth of the r
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
         "{:>7} {:>9}  {:>12} {:>12}  {:>8} {:>13}  {:>11}  {:>13}  {:>13}  {:>11}\n{:>7} {:>9}  {:>12} {:>12}  {:>8} {:>13}  {:>11}  {:>13}  {:>13}  {:>11}\n",
-        "record", "records", "stayfast", "quinn", "ratio", "of rounds", "kernel", "speed", "datagrams", "lost",
-        "B", "a round", "us/record", "us/record", "median", "least, most", "%", "MB/s", "thousands", "packets",
+        "record",
+        "records",
+        "stayfast",
+        "quinn",
+        "ratio",
+        "of rounds",
+        "kernel",
+        "speed",
+        "datagrams",
+        "lost",
+        "B",
+        "a round",
+        "us/record",
+        "us/record",
+        "median",
+        "least, most",
+        "%",
+        "MB/s",
+        "thousands",
+        "packets",
     );
     for row in rows {
         let over = |outcomes: &[Outcome], f: fn(&Outcome) -> f64| median(outcomes.iter().map(f));
