@@ -10,3 +10,8 @@ pub mod schedule;
 
 pub use machine::{Entropy, Machine, Part};
 pub use pair::{CLONE, Pair, RECEIVER, SENDER};
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
