@@ -15,12 +15,12 @@ impl Entropy {
     /// A stream of bytes that depends on the seed and on the number of the run, and on nothing else.
     pub fn new(seed: u64, run: u64) -> Entropy {
         let mut entropy = Entropy(seed);
-        let salt = entropy.next();
+        let salt = entropy.draw();
         Entropy(salt ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,7 +31,7 @@ impl Entropy {
 impl stayfast_frame::Entropy for Entropy {
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+            chunk.copy_from_slice(&self.draw().to_le_bytes()[..chunk.len()]);
         }
     }
 }
@@ -69,11 +69,11 @@ const SEGMENTS: usize = 16;
 impl Machine {
     /// A new run over what is in the store.
     pub fn new(now: Time, part: Part, keys: (&Identity, PublicKey), store: Memory, mut entropy: Entropy) -> Machine {
-        let run = RunId(entropy.next() | 1);
+        let run = RunId(entropy.draw() | 1);
         let config = Config::default();
         let mut store = store;
         let seal = Sessions::new(keys.0, keys.1, None, run, true, Box::new(entropy.clone()));
-        let mut link = Link::new(config.clone(), entropy.next());
+        let mut link = Link::new(config.clone(), entropy.draw());
         let (outbound, inbound, addresses) = match part {
             Part::Sender(to) => {
                 let tails = store.tails().expect("the model store can be read");

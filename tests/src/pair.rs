@@ -70,7 +70,7 @@ impl Pair {
     pub fn kill_sender_with(&mut self, change: impl FnOnce(&mut Memory, u64)) {
         let Some(machine) = self.world.stop(self.sender) else { return };
         let (mut store, mut entropy) = (machine.store, self.entropy());
-        change(&mut store, entropy.next());
+        change(&mut store, entropy.draw());
         let keys = (&self.sending, self.receiving.public());
         let machine = Machine::new(self.world.now(), Part::Sender(RECEIVER), keys, store, entropy);
         self.world.start(self.sender, machine);
@@ -81,7 +81,7 @@ impl Pair {
         let Some(machine) = self.world.stop(self.receiver) else { return };
         let delay = machine.store_delay;
         let (mut store, mut entropy) = (machine.store, self.entropy());
-        store.crash(entropy.next());
+        store.crash(entropy.draw());
         let keys = (&self.receiving, self.sending.public());
         let mut machine = Machine::new(self.world.now(), Part::Receiver(Some(SENDER)), keys, store, entropy);
         machine.store_delay = delay;
@@ -93,7 +93,7 @@ impl Pair {
         let Some(machine) = self.world.node(self.sender).filter(|_| self.clone.is_none()) else { return };
         let mut store = machine.store.clone();
         let mut entropy = self.entropy();
-        store.reopen(entropy.next());
+        store.reopen(entropy.draw());
         let keys = (&self.sending, self.receiving.public());
         let machine = Machine::new(self.world.now(), Part::Sender(RECEIVER), keys, store, entropy);
         let clone = self.world.add("clone", CLONE, machine);
