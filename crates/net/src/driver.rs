@@ -32,6 +32,8 @@ pub struct Driver {
     local: Vec<SocketAddr>,
     link: Option<JoinHandle<()>>,
     inbox: Option<JoinHandle<()>>,
+    /// The process that has the threads.
+    process: u32,
 }
 
 impl Driver {
@@ -76,7 +78,8 @@ impl Driver {
         // Not joined: a look-up may take long, and nothing depends on it any more then.
         start("stayfast-names", move || chores::run(chore_queue, &resolved))?;
         let handle = Handle { shared, commands, inbox, chores, watch_outbox: settings.watch_outbox };
-        let driver = Driver { handle: handle.clone(), local, link: None, inbox: inbox_thread };
+        let driver =
+            Driver { handle: handle.clone(), local, link: None, inbox: inbox_thread, process: std::process::id() };
         let driver = driver.start_link(sockets, identity, &settings, command_queue)?;
         for peer in peers {
             handle.add_peer(peer)?;
@@ -116,6 +119,10 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
+        // A fork has no threads to wait for, and must not stop those of its parent.
+        if std::process::id() != self.process {
+            return;
+        }
         let _ = self.handle.commands.push(Command::Stop, None);
         // The link thread first: the others have nothing to do then but to finish what they have.
         if let Some(link) = self.link.take() {

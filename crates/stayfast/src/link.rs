@@ -168,3 +168,21 @@ impl LinkBuilder {
         Ok(Link { handle, peer, process: std::process::id(), local, name, _driver: driver, _lock: lock })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = Identity::generate().unwrap().public().to_string();
+        let outbox = Outbox::open(dir.path().join("edge.db")).unwrap();
+        let link = Link::new(Identity::generate().unwrap(), outbox).to("127.0.0.1:9", &hub).spawn();
+        let mut link = link.unwrap();
+        link.put("s", b"x").unwrap();
+        // As it looks from a child.
+        link.process += 1;
+        assert_eq!(link.put("s", b"x").err(), Some(PutError::Forked));
+    }
+}
