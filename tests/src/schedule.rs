@@ -55,6 +55,14 @@ pub fn ops(bytes: &[u8]) -> Vec<Op> {
     ops
 }
 
+/// As [`check`], with the seed in the first bytes.
+pub fn check_bytes(bytes: &[u8]) {
+    let (seed, rest) = bytes.split_at(bytes.len().min(8));
+    let mut first = [0; 8];
+    first[..seed.len()].copy_from_slice(seed);
+    check(u64::from_be_bytes(first), &ops(rest));
+}
+
 /// What was appended to one store, in order. Bodies begin with a number that no other record has.
 type History = Vec<Vec<u8>>;
 
