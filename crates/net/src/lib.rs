@@ -45,6 +45,7 @@ mod error;
 mod handle;
 mod inbox;
 mod outbox;
+mod peer;
 mod pending;
 mod run;
 mod sending;

@@ -1,19 +1,19 @@
 //! The link thread: datagrams in, machines, datagrams out, sleep.
 
-use crate::chores::{Resolve, look_up};
+use crate::chores::look_up;
 use crate::clock::Clock;
 use crate::command::{Command, NewPeer};
 use crate::entropy::{OsEntropy, run_id};
 use crate::handle::Handle;
 use crate::inbox::InboxRequest;
-use crate::outbox::OutboxRequest;
+use crate::peer::{Peer, PeerOutbox};
 use crate::pending::PendingDelivery;
 use crate::sending::Sockets;
 use crate::settings::{Deliveries, Settings};
-use crate::shared::{PeerRef, Progress, Trouble};
-use crate::status::{Figures, PeerStatus, heard_note};
+use crate::shared::{PeerRef, Trouble};
+use crate::status::{Figures, PeerStatus};
 use crate::wait::{Source, precise_timers, wait};
-use stayfast_handoff::{Consumer, Producer, PushError, Watch};
+use stayfast_handoff::{Consumer, PushError};
 use stayfast_link::{Event, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::{Identity, Sessions};
 use stayfast_store::{StoreDone, StoreOp};
@@ -22,7 +22,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Buffers for one receive call.
@@ -69,23 +68,6 @@ pub(crate) struct LinkThread {
     stopping: bool,
     /// Passes in a row that found a deadline passed and nothing to do.
     idle: u32,
-}
-
-struct Peer {
-    name: Arc<str>,
-    /// One machine per key; the first one sends.
-    ids: Vec<PeerId>,
-    hosts: Vec<String>,
-    outbox: Option<PeerOutbox>,
-    progress: BTreeMap<Arc<str>, Arc<Watch<Progress>>>,
-    noted: Figures,
-    noted_heard: BTreeMap<Arc<str>, RecordNumber>,
-}
-
-struct PeerOutbox {
-    requests: Producer<OutboxRequest>,
-    thread: JoinHandle<()>,
-    backlog: VecDeque<StoreOp>,
 }
 
 impl LinkThread {
@@ -454,87 +436,6 @@ impl LinkThread {
             if let Some(outbox) = peer.outbox {
                 outbox.requests.close();
                 let _ = outbox.thread.join();
-            }
-        }
-    }
-}
-
-impl Peer {
-    fn sender(&self) -> Option<PeerId> {
-        self.outbox.as_ref().and(self.ids.first().copied())
-    }
-
-    fn has_backlog(&self) -> bool {
-        self.outbox.as_ref().is_some_and(|outbox| !outbox.backlog.is_empty())
-    }
-
-    fn flush(&mut self) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.flush();
-        }
-    }
-
-    fn resolve(&self, peer: PeerRef, handle: &Handle) {
-        if !self.hosts.is_empty() {
-            // A full queue: it is asked for again.
-            let _ = handle.chores.try_push(Resolve { peer, hosts: self.hosts.clone() });
-        }
-    }
-
-    fn update(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>, change: impl FnOnce(&mut Progress)) {
-        if let Some(watch) = self.progress.get(stream) {
-            watch.update(change);
-        } else if let Some(watch) = handle.shared.progress(peer, stream) {
-            watch.update(change);
-            self.progress.insert(stream.clone(), watch);
-        }
-    }
-
-    fn trouble(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>, trouble: Trouble) {
-        let name = self.name.clone();
-        self.update(handle, peer, stream, |progress| {
-            if progress.trouble.as_ref() != Some(&trouble) {
-                tracing::warn!(peer = %name, %stream, %trouble, "the stream stands still");
-            }
-            progress.trouble = Some(trouble);
-        });
-    }
-
-    fn note(&mut self, figures: Figures, streams: &[stayfast_link::StreamStatus]) {
-        let Some(outbox) = &self.outbox else { return };
-        if !figures.same_but_for_time(&self.noted) {
-            let note = OutboxRequest::Note(Figures::key(&self.name), figures.to_string());
-            if outbox.requests.try_push(note).is_ok() {
-                self.noted = figures;
-            }
-        }
-        for stream in streams {
-            if self.noted_heard.get(&stream.name) != Some(&stream.heard) {
-                let (key, value) = heard_note(stream);
-                if outbox.requests.try_push(OutboxRequest::Note(key, value)).is_ok() {
-                    self.noted_heard.insert(stream.name.clone(), stream.heard);
-                }
-            }
-        }
-    }
-}
-
-impl PeerOutbox {
-    /// A later trim of a stream makes an earlier one needless, so that a slow store has at most a read and a trim
-    /// of each stream to do.
-    fn queue(&mut self, op: StoreOp) {
-        if let StoreOp::Trim { stream, .. } = &op {
-            let same = |old: &StoreOp| matches!(old, StoreOp::Trim { stream: other, .. } if other == stream);
-            self.backlog.retain(|old| !same(old));
-        }
-        self.backlog.push_back(op);
-    }
-
-    fn flush(&mut self) {
-        while let Some(op) = self.backlog.pop_front() {
-            if let Err(PushError::Full(OutboxRequest::Op(op))) = self.requests.try_push(OutboxRequest::Op(op)) {
-                self.backlog.push_front(op);
-                return;
             }
         }
     }
