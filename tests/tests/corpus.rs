@@ -24,7 +24,7 @@ macro_rules! targets {
 
 targets! {
     congestion: |bytes| congestion::check(&decode::<congestion::Ops>(bytes).0);
-    frames: |bytes| frame::check_bytes(bytes);
+    frames: frame::check_bytes;
     link: |bytes| stayfast_tests::schedule::check_bytes(bytes);
     pacer: |bytes| pacer::check(&decode::<pacer::Ops>(bytes).0);
     packets: |bytes| seal::check(&decode::<Vec<seal::Op>>(bytes));
