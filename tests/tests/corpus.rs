@@ -25,7 +25,7 @@ macro_rules! targets {
 targets! {
     congestion: |bytes| congestion::check(&decode::<congestion::Ops>(bytes).0);
     frames: frame::check_bytes;
-    link: |bytes| stayfast_tests::schedule::check_bytes(bytes);
+    link: stayfast_tests::schedule::check_bytes;
     pacer: |bytes| pacer::check(&decode::<pacer::Ops>(bytes).0);
     packets: |bytes| seal::check(&decode::<Vec<seal::Op>>(bytes));
     path: |bytes| sim::check(&sim::ops(bytes));
