@@ -127,27 +127,35 @@ impl<'a> Sending<'a> {
                 source.stop();
             }
             self.look()?;
-            if let Some(trouble) = self.speak() {
-                return Ok(End::Trouble(trouble));
-            }
+            // A stream that stands still takes records all the same.
+            self.speak();
         }
     }
 
-    /// Appends a batch, however long it takes until there is room for it; only a signal stops that.
+    /// Appends a batch, however long it takes until there is room for it. Only a signal ends that, or a stream that
+    /// stands still while the outbox is full.
     fn append(&mut self, index: usize, mut batch: Batch, interrupt: &Interrupt) -> Outcome<Option<End>> {
         self.skipped += self.streams[index].resume.skip(&mut batch)?;
+        // So many are tried at once: fewer when there is no room for all.
+        let mut count = batch.len();
         let mut told = false;
         while !batch.is_empty() {
             let resume = &mut self.streams[index].resume;
-            let error = match self.uplink.append(&resume.name, &batch.records()) {
+            let error = match self.uplink.append(&resume.name, &batch.records()[..count]) {
                 Ok(next) => {
                     resume.next = next;
-                    return Ok(None);
+                    batch.skip(count);
+                    count = batch.len();
+                    continue;
                 }
                 Err(error) => error,
             };
             match &error {
-                AppendError::Full { .. } => {}
+                AppendError::Full { .. } if count > 1 => {
+                    count /= 2;
+                    continue;
+                }
+                AppendError::Full { used: 1.., .. } => {}
                 AppendError::Store(StoreError::DiskFull | StoreError::Busy) if told => {}
                 AppendError::Store(StoreError::DiskFull | StoreError::Busy) => {
                     self.progress.remark(&format!("{}: {error}; waiting", self.target.outbox.display()));
@@ -155,28 +163,32 @@ impl<'a> Sending<'a> {
                 }
                 _ => return Err(self.not_appended(index, &batch, &error)),
             }
-            if interrupt.is_set() {
-                return Ok(Some(End::Interrupted));
+            if let Some(end) = self.pause(interrupt)? {
+                return Ok(Some(end));
             }
-            std::thread::sleep(TICK);
-            self.look()?;
-            if let Some(trouble) = self.speak() {
-                return Ok(Some(End::Trouble(trouble)));
-            }
+            count = batch.len();
         }
         Ok(None)
     }
 
-    fn not_appended(&self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
+    /// Until there may be room again.
+    fn pause(&mut self, interrupt: &Interrupt) -> Outcome<Option<End>> {
+        std::thread::sleep(TICK);
+        self.look()?;
+        let trouble = self.speak().map(End::Trouble);
+        Ok(trouble.or_else(|| interrupt.is_set().then_some(End::Interrupted)))
+    }
+
+    fn not_appended(&mut self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
         self.progress.clear();
-        let Stream { resume, first, .. } = &self.streams[index];
-        let durable = human::records(resume.next - first);
+        let Stream { resume, first, .. } = &mut self.streams[index];
+        // After some errors the records may be there all the same.
+        let next = self.uplink.tail(&resume.name).map_or(resume.next, |(_, next)| next);
+        let lost = batch.len() as u64 - (next - resume.next).min(batch.len() as u64);
+        let (durable, lost) = (human::records(next - *first), human::records(lost));
         match Failure::append(self.target.outbox, error) {
             Failure::Environment(text) => Failure::Environment(format!("{text}; {durable} of the input are durable")),
-            other => {
-                let batch = human::records(batch.len() as u64);
-                Failure::failed(format!("{other}; {durable} of the input are durable, the next {batch} are not"))
-            }
+            other => Failure::failed(format!("{other}; {durable} of the input are durable, the next {lost} are not")),
         }
     }
 
@@ -207,7 +219,8 @@ impl<'a> Sending<'a> {
             stream.stored = self.uplink.tail(&stream.resume.name)?.0;
         }
         let count = |of: fn(&Stream) -> u64| self.streams.iter().map(of).sum();
-        self.progress.set(count(|s| s.stored - s.stored_before), count(|s| s.resume.next - s.stored_before));
+        self.progress
+            .set(count(|s| s.stored.saturating_sub(s.stored_before)), count(|s| s.resume.next - s.stored_before));
         Ok(())
     }
 

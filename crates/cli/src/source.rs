@@ -143,10 +143,12 @@ mod tests {
         std::io::Write::write_all(&mut &write, b"one\ntwo\nthr").unwrap();
         let Some(Event::Records(0, batch)) = source.next(WAIT) else { panic!("no records") };
         assert_eq!(batch.records(), [b"one", b"two"]);
-        source.stop();
         while !source.is_drained() {
             assert!(source.next(Duration::from_millis(1)).is_none());
         }
+        // One that waits does not see this, and nobody needs to wait for it.
+        source.stop();
+        assert!(source.next(Duration::from_millis(10)).is_none() && source.is_drained());
         drop(write);
         let Some(Event::Records(0, batch)) = source.next(WAIT) else { panic!("the last line has no line end") };
         assert_eq!(batch.records(), [b"thr"]);

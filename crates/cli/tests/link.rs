@@ -256,3 +256,25 @@ fn missing_keys_and_lists_are_told_with_the_remedy() {
     let key = pair.place.run(&format!("{listen} no.key")).expect(2);
     assert!(key.err.contains("`stayfast keygen no.key`"), "{}", key.err);
 }
+
+#[test]
+fn a_small_outbox_holds_the_reader_back_and_loses_nothing() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    let input: String = (0..20_000).map(|n| format!("{n}\n")).collect();
+    pair.place.run_with(&pair.send("--stream s --limit 10kB --timeout 30s"), input.as_bytes()).expect(0);
+    assert_eq!(pair.lines(), input.lines().collect::<Vec<_>>());
+    let never = pair.place.run_with(&pair.send("--stream s --limit 10 --timeout 30s"), b"more than ten\n").expect(1);
+    assert!(never.err.contains("the outbox is full (0 of 10 B)"), "{}", never.err);
+}
+
+#[test]
+fn a_stream_that_is_not_let_in_is_told_with_the_remedy() {
+    let pair = Pair::new();
+    let list = common::read(&pair.place.path("authorized")).replace("in=*", "in=orders");
+    std::fs::write(pair.place.path("authorized"), list).unwrap();
+    let _hub = pair.listen(&[]);
+    let refused = pair.place.run_with(&pair.send("--stream logs --timeout 30s"), b"one\ntwo\n").expect(1);
+    assert!(refused.err.contains("stream 'logs' stands still"), "{}", refused.err);
+    assert!(refused.err.contains("2 records of the input are durable"), "{}", refused.err);
+}
