@@ -10,7 +10,7 @@ use stayfast_store::Level;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// UDP payload of a full packet, bytes.
+    /// UDP payload of a full packet, bytes; at least 576 are used, for a stream's name must fit beside a record.
     pub datagram: u16,
     /// Sent packets a peer's ledger holds; at the bound sending waits.
     pub ledger: usize,
@@ -55,6 +55,8 @@ impl Default for Config {
     }
 }
 
+/// Least UDP payload of a full packet: what every INIT needs for OPEN, ORIGIN and 64 bytes of a record.
+pub(crate) const MIN_DATAGRAM: u16 = 576;
 /// Body bytes a sender may have beyond STORED before it has heard a CREDIT (or one record, if that is longer).
 pub(crate) const FIRST_CREDIT: u64 = 64 << 10;
 /// Runs of one peer whose packets are told apart at a time: one per session that can exist.

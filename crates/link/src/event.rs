@@ -59,6 +59,9 @@ pub enum Event {
         /// What it had reported.
         ours: RecordNumber,
     },
+    /// A store of this link failed in a way that only a new process can mend: nothing is read, delivered or trimmed any
+    /// more. What is not STORED goes on in the next run.
+    Poisoned,
     /// Nobody answers at the known addresses: look the peer's name up again.
     Resolve,
     /// Another run of the peer has taken over; what was not STORED goes again.

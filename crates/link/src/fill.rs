@@ -25,22 +25,28 @@ impl Sender {
         stream.at.offset > 0 || self.may_begin(id, stream.len_of(stream.at.number))
     }
 
-    /// Is the whole length of a record covered by credit? Without a CREDIT yet: 64 KiB, or one record.
+    /// Is the whole length of a record covered by credit? Without a CREDIT yet that is 64 KiB. Where nothing else is
+    /// outstanding one record always is, or one longer than the credit could never go.
     fn may_begin(&self, id: StreamId, len: u64) -> bool {
-        if self.waiting.is_some_and(|waiting| waiting != id) {
-            return false;
-        }
         let stream = &self.streams[id.0 as usize];
-        if stream.at.number.0 >= stream.stored.0 + MAX_AHEAD {
+        let others_wait = self.waits().is_some_and(|waiting| waiting != id);
+        if others_wait || stream.at.number.0 >= stream.stored.0.saturating_add(MAX_AHEAD) {
             return false;
         }
-        match self.credit {
-            None => self.used == 0 || self.used + len <= FIRST_CREDIT,
-            Some(link) => {
-                let own = stream.credit.map_or(FIRST_CREDIT.max(len), |(_, bytes)| bytes);
-                self.used + len <= link && (stream.begun + len <= own)
-            }
-        }
+        let own = match (self.credit, stream.credit) {
+            (Some(_), Some((_, bytes))) => bytes,
+            _ => FIRST_CREDIT,
+        };
+        !self.exceeds_link(len) && (stream.begun == 0 || stream.begun.saturating_add(len) <= own)
+    }
+
+    fn exceeds_link(&self, len: u64) -> bool {
+        self.used > 0 && self.used.saturating_add(len) > self.credit.unwrap_or(FIRST_CREDIT)
+    }
+
+    /// The stream that waits for link credit, if it still does: it may have been stored, or have come to a stop.
+    fn waits(&self) -> Option<StreamId> {
+        self.waiting.filter(|id| self.is_blocked(*id) && self.link_blocks(*id))
     }
 
     /// Fills a packet: what was lost first, then the streams in turn.
@@ -73,13 +79,21 @@ impl Sender {
         while let Some(Resend { packet, item }) = self.resend.pop_front() {
             let rest = match item {
                 Item::Records { stream, first, count } => {
-                    let end = first.plus(count.into());
-                    let first = first.max(self.streams[stream.0 as usize].stored);
+                    let out = &self.streams[stream.0 as usize];
+                    // What was taken back since goes its normal way.
+                    let end = first.plus(count.into()).min(out.at.number);
+                    let first = first.max(out.stored);
                     self.resend_records(packet, stream, first, end, w, carried)
                 }
                 Item::Part { stream, number, offset, len } => {
                     let from = Position { number, offset };
-                    self.resend_part(stream, from, len, w, carried)
+                    let sent = self.streams[stream.0 as usize].at;
+                    let len = if number == sent.number { len.min(sent.offset.saturating_sub(offset)) } else { len };
+                    if number <= sent.number && len > 0 {
+                        self.resend_part(stream, from, len, w, carried)
+                    } else {
+                        None
+                    }
                 }
                 _ => None,
             };
@@ -163,8 +177,8 @@ impl Sender {
                 Some(sent) => self.advance(id, at, sent, len),
             }
         }
-        if self.is_blocked(id) && self.waiting.is_none() {
-            self.waiting = self.link_blocks(id).then_some(id);
+        if self.waits().is_none() {
+            self.waiting = (self.is_blocked(id) && self.link_blocks(id)).then_some(id);
         }
         !carried.has_room(2)
     }
@@ -172,8 +186,7 @@ impl Sender {
     /// It is the link's credit, not the stream's own, that holds this stream back.
     fn link_blocks(&self, id: StreamId) -> bool {
         let stream = &self.streams[id.0 as usize];
-        let len = stream.len_of(stream.at.number);
-        self.credit.is_some_and(|link| self.used + len > link)
+        stream.at.offset == 0 && self.exceeds_link(stream.len_of(stream.at.number))
     }
 
     fn advance(&mut self, id: StreamId, at: Position, sent: u32, len: u32) {
@@ -209,7 +222,7 @@ impl Sender {
     ) -> (RecordNumber, u64) {
         // How far credit reaches is known before the frame is begun.
         let mut covered = first;
-        let (used, begun) = (self.used, self.streams[id.0 as usize].begun);
+        let (used, begun, waiting) = (self.used, self.streams[id.0 as usize].begun, self.waiting);
         let room = w.remaining() as u64;
         let mut ahead = 0;
         while covered < end && ahead <= room {
@@ -221,10 +234,10 @@ impl Sender {
             ahead += len;
             covered = covered.next();
         }
-        (self.used, self.streams[id.0 as usize].begun) = (used, begun);
+        (self.used, self.streams[id.0 as usize].begun, self.waiting) = (used, begun, waiting);
         let (next, bytes) = self.write_whole(id, alias, first, covered, w, carried);
-        self.begin(id, bytes);
         if next > first {
+            self.begin(id, bytes);
             self.stream(id).at = Position { number: next, offset: 0 };
         }
         (next, bytes)
@@ -302,7 +315,7 @@ impl Sender {
     fn open(&mut self, id: StreamId, origin: Origin, w: &mut Writer<'_>, carried: &mut Carried) -> Option<AliasNumber> {
         let current = self.streams[id.0 as usize].alias;
         let known = current.filter(|n| self.aliases.get(n).is_some_and(|alias| alias.origin == origin));
-        let number = match known.filter(|n| n + ALIAS_REACH >= self.next_alias) {
+        let number = match known.filter(|n| n.saturating_add(ALIAS_REACH) >= self.next_alias) {
             Some(number) => number,
             None => self.new_alias(id, origin),
         };
@@ -330,9 +343,12 @@ impl Sender {
             return *number;
         }
         let number = self.next_alias;
-        self.next_alias += 1;
+        self.next_alias = self.next_alias.saturating_add(1);
         self.aliases.insert(number, Alias { stream: id, origin, confirmed: false });
         self.stream(id).alias = Some(number);
+        if number % ALIAS_REACH == 0 {
+            self.prune_aliases();
+        }
         number
     }
 
@@ -342,29 +358,29 @@ impl Sender {
             return;
         }
         self.ask_at = None;
-        for i in 0..self.streams.len() {
-            let id = StreamId(i as u32);
-            let stream = &self.streams[i];
-            if !stream.is_outstanding() {
-                continue;
-            }
-            let Some((origin, _)) = stream.find(stream.stored) else { continue };
-            let trimmed = stream.stored;
-            let Some(alias) = self.open(id, origin, w, carried) else { return };
-            self.nonce = self.nonce.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let nonce = self.nonce >> 2;
-            if w.put(&Frame::Query { nonce, alias, trimmed }).is_err() {
+        // A packet has room for some of them: each time another stream is the first.
+        for _ in 0..self.streams.len() {
+            let i = self.ask_from % self.streams.len();
+            if !self.ask(StreamId(i as u32), w, carried) {
                 return;
             }
-            self.stream(id).question = Some((nonce, trimmed));
+            self.ask_from = i + 1;
         }
     }
 
-    /// The oldest record that is not acknowledged goes again in a probe: the caller names what it was.
-    pub(crate) fn resend_first(&mut self, packet: u64, item: Item) {
-        if matches!(item, Item::Records { .. } | Item::Part { .. }) {
-            self.resend.push_front(Resend { packet, item });
+    /// QUERY for one stream, if anything of it is outstanding. False if the packet is full.
+    fn ask(&mut self, id: StreamId, w: &mut Writer<'_>, carried: &mut Carried) -> bool {
+        let stream = &self.streams[id.0 as usize];
+        let trimmed = stream.stored;
+        let Some((origin, _)) = stream.find(trimmed).filter(|_| stream.is_outstanding()) else { return true };
+        let Some(alias) = self.open(id, origin, w, carried) else { return false };
+        self.nonce = self.nonce.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let nonce = self.nonce >> 2;
+        let written = w.put(&Frame::Query { nonce, alias, trimmed }).is_ok();
+        if written {
+            self.stream(id).question = Some((nonce, trimmed));
         }
+        written
     }
 }
 

@@ -1,7 +1,7 @@
 //! One incoming stream: where the application stands, which records are in memory, whose they are.
 
 use alloc::vec::Vec;
-use stayfast_ranges::{Limits, Reassembler};
+use stayfast_ranges::{Assembled, Limits, Reassembler};
 use stayfast_store::{CursorKey, Delivery, Hole, Origin, Position, Run};
 use stayfast_units::{Lineage, RecordNumber};
 
@@ -27,6 +27,30 @@ pub(crate) enum Verdict {
 
 /// Numbers that are skipped at a time.
 const SKIP: u64 = 4096;
+/// Lineages in memory; of more the records wait until the application has stored some.
+const MAX_SEGMENTS: usize = 1024;
+
+/// What the application does with the batch it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hand {
+    /// It has to be given to the application (again).
+    Waits,
+    /// It is with the application.
+    Given,
+    /// Whether it was stored is not known, and the store is left in peace for a while.
+    Unknown,
+    /// The same, and the cursor has to be read.
+    Unread,
+    /// The cursor is being read.
+    Reading,
+}
+
+/// A batch on its way into the store. Its bodies stay here until they are known to be stored: they were acknowledged.
+#[derive(Debug)]
+struct Batch {
+    run: Run,
+    hand: Hand,
+}
 
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -34,12 +58,13 @@ pub(crate) struct Incoming {
     /// The durable cursor.
     pub cursor: Position,
     pub bytes: Reassembler,
-    /// A delivery is with the application.
-    pub delivering: bool,
-    /// The number after the last that was delivered: where `bytes` goes on.
+    batch: Option<Batch>,
+    /// The application refuses this record for good, so the stream stands still.
+    pub rejected: Option<RecordNumber>,
+    /// The number after the last that left `bytes`.
     taken: RecordNumber,
-    /// Body bytes of that delivery.
-    pub out: usize,
+    /// The number after the highest that ever came.
+    limit: RecordNumber,
     /// Where tombstones stand among the holes that are in memory.
     expired: Vec<RecordNumber>,
     /// Lineages in memory: the first is the cursor's.
@@ -49,8 +74,9 @@ pub(crate) struct Incoming {
 impl Incoming {
     pub(crate) fn new(key: CursorKey, cursor: Position, limits: Limits) -> Incoming {
         let segments = alloc::vec![Segment { first: RecordNumber::ZERO, lineage: cursor.lineage }];
-        let bytes = Reassembler::new(cursor.next, limits);
-        Incoming { key, cursor, bytes, delivering: false, taken: cursor.next, out: 0, expired: Vec::new(), segments }
+        let (bytes, taken) = (Reassembler::new(cursor.next, limits), cursor.next);
+        let (batch, rejected, expired) = (None, None, Vec::new());
+        Incoming { key, cursor, bytes, batch, rejected, taken, limit: taken, expired, segments }
     }
 
     /// May record `n` of the lineage that began at `origin` be taken? The record at the cursor is taken if its
@@ -59,6 +85,11 @@ impl Incoming {
         if n < self.cursor.next {
             return Verdict::Below;
         }
+        if n < origin.first {
+            // Its origin contradicts it.
+            return Verdict::Wait;
+        }
+        self.limit = self.limit.max(n.next());
         if let Some(i) = self.segments.iter().position(|segment| segment.lineage == origin.lineage) {
             let over = self.segments.get(i + 1).is_some_and(|successor| n >= successor.first);
             return match over {
@@ -68,6 +99,9 @@ impl Incoming {
         }
         let Some(last) = self.segments.last().copied() else { return Verdict::Wait };
         if origin.parent == last.lineage && origin.first >= self.cursor.next.max(last.first) {
+            if self.segments.len() >= MAX_SEGMENTS {
+                return Verdict::Wait;
+            }
             self.segments.push(Segment { first: origin.first, lineage: origin.lineage });
             return Verdict::Take;
         }
@@ -91,38 +125,70 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next batch for the application, if it has none in hand. A batch that was raced and did not come back is
-    /// missing for good, and then the stream rather stands still.
+    /// The next batch for the application, if it has none in hand.
     pub(crate) fn deliver(&mut self, max_records: usize, max_bytes: usize) -> Option<Delivery> {
-        if self.delivering || self.taken != self.cursor.next {
-            return None;
+        if self.batch.is_none() {
+            let run = self.take(max_records, max_bytes)?;
+            self.batch = Some(Batch { run, hand: Hand::Waits });
         }
-        let taken = self.bytes.take(max_records, max_bytes)?;
-        self.delivering = true;
-        self.taken = taken.end();
-        self.out = taken.bytes.len();
-        let expired = &self.expired;
-        let kind = |n: &RecordNumber| if expired.binary_search(n).is_ok() { Hole::Expired } else { Hole::Gap };
-        let holes = taken.holes.iter().map(|n| (*n, kind(n))).collect();
-        let run = Run::from_parts(taken.first, taken.ends, taken.bytes, holes).ok()?;
+        let batch = self.batch.as_mut().filter(|batch| batch.hand == Hand::Waits)?;
+        batch.hand = Hand::Given;
+        let run = batch.run.clone();
         let to = Position { next: run.end(), lineage: self.lineage_below(run.end()) };
         Some(Delivery { key: self.key.clone(), from: self.cursor, to, run })
     }
 
-    /// The application's transaction is durable.
+    fn take(&mut self, max_records: usize, max_bytes: usize) -> Option<Run> {
+        let taken = self.bytes.take(max_records, max_bytes)?;
+        self.taken = taken.end();
+        let expired = &self.expired;
+        let kind = |n: &RecordNumber| if expired.binary_search(n).is_ok() { Hole::Expired } else { Hole::Gap };
+        let holes = taken.holes.iter().map(|n| (*n, kind(n))).collect();
+        Run::from_parts(taken.first, taken.ends, taken.bytes, holes).ok()
+    }
+
+    /// The application has the batch: nothing else may move the cursor here.
+    pub(crate) fn is_given(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.hand != Hand::Waits)
+    }
+
+    /// The durable cursor stands at `to`, which continues what it was before. Of a batch that reaches beyond, the
+    /// rest is still to be delivered.
     pub(crate) fn stored(&mut self, to: Position) {
-        self.cursor = to;
-        self.delivering = false;
-        self.out = 0;
-        self.expired.retain(|n| *n >= to.next);
-        while self.segments.get(1).is_some_and(|second| second.first < to.next) {
-            self.segments.remove(0);
+        if to.next >= self.cursor.next {
+            self.cursor = to;
+            self.expired.retain(|n| *n >= to.next);
+            while self.segments.get(1).is_some_and(|second| second.first < to.next) {
+                self.segments.remove(0);
+            }
         }
-        self.skip_to(to.next);
+        if let Some(batch) = self.batch.take() {
+            self.batch = self.rest(batch.run).map(|run| Batch { run, hand: Hand::Waits });
+        }
+        self.skip_to(self.cursor.next);
+    }
+
+    /// What of `run` lies beyond the cursor. The buffers of one that lies below are used again.
+    fn rest(&mut self, run: Run) -> Option<Run> {
+        let next = self.cursor.next;
+        if run.end() <= next {
+            let (first, ends, bytes, _) = run.into_parts();
+            self.bytes.recycle(Assembled { first, ends, bytes, holes: Vec::new() });
+            return None;
+        }
+        if run.first >= next {
+            return Some(run);
+        }
+        let mut rest = Run::new(next);
+        let left = run.iter().filter(|item| item.number() >= next);
+        left.map(|item| rest.push_item(item)).all(|pushed| pushed.is_ok()).then_some(rest)
     }
 
     /// Others have stored everything below `n`. What is here beyond was acknowledged, so it stays.
     fn skip_to(&mut self, n: RecordNumber) {
+        if n >= self.limit && n > self.taken {
+            return self.reset(n);
+        }
         while self.taken < n {
             // Numbers that have not arrived need not any more; a window of them at a time.
             let window = n.0.min(self.taken.0.saturating_add(SKIP));
@@ -137,41 +203,63 @@ impl Incoming {
     fn reset(&mut self, n: RecordNumber) {
         self.bytes.reset(n);
         self.taken = n;
+        self.limit = n;
     }
 
-    /// Another node was first: the cursor stands at `at`. True if what is in memory still continues it.
-    pub(crate) fn conflict(&mut self, at: Position) -> bool {
+    /// The cursor stands at `at`: another node was first, or what became of a batch was not known. True if what is in
+    /// memory still continues it.
+    pub(crate) fn moved(&mut self, at: Position) -> bool {
         let agrees = at.next >= self.cursor.next && self.lineage_below(at.next) == at.lineage;
         if !agrees {
             self.segments = alloc::vec![Segment { first: RecordNumber::ZERO, lineage: at.lineage }];
+            self.cursor = at;
+            self.batch = None;
             self.reset(at.next);
         }
         self.stored(at);
         agrees
     }
 
-    /// What of a batch that came back is still to be delivered.
-    pub(crate) fn again(&mut self, delivery: Delivery) -> Option<Delivery> {
-        if delivery.run.end() <= self.cursor.next || self.lineage_below(delivery.to.next) != delivery.to.lineage {
-            self.delivering = false;
-            self.out = 0;
-            return None;
+    /// The application gave the batch back: it gets it again.
+    pub(crate) fn returned(&mut self) {
+        if let Some(batch) = &mut self.batch {
+            batch.hand = Hand::Waits;
         }
-        self.delivering = true;
-        self.out = delivery.run.byte_len();
-        if delivery.from.next >= self.cursor.next {
-            return Some(Delivery { from: self.cursor, ..delivery });
+    }
+
+    /// Nobody knows what became of the batch. True if there is one.
+    pub(crate) fn failed(&mut self) -> bool {
+        let Some(batch) = self.batch.as_mut().filter(|batch| batch.hand != Hand::Waits) else { return false };
+        batch.hand = Hand::Unknown;
+        true
+    }
+
+    /// The pause after a failure is over.
+    pub(crate) fn retry(&mut self) {
+        if let Some(batch) = self.batch.as_mut().filter(|batch| batch.hand == Hand::Unknown) {
+            batch.hand = Hand::Unread;
         }
-        let mut run = Run::new(self.cursor.next);
-        for item in delivery.run.iter().filter(|item| item.number() >= self.cursor.next) {
-            run.push_item(item).ok()?;
-        }
-        Some(Delivery { from: self.cursor, run, ..delivery })
+    }
+
+    /// Must the cursor be read to find out what became of the batch? It is being read then.
+    pub(crate) fn must_read(&mut self) -> bool {
+        let unread = self.batch.as_mut().filter(|batch| batch.hand == Hand::Unread);
+        unread.map(|batch| batch.hand = Hand::Reading).is_some()
+    }
+
+    pub(crate) fn is_reading(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.hand == Hand::Reading)
+    }
+
+    /// Is record `n` begun with other than all of its `total` bytes here?
+    pub(crate) fn has_begun(&self, n: RecordNumber, total: usize) -> bool {
+        // Another total would contradict it, and only it.
+        self.bytes.check_record(n, total.saturating_add(1)) == Err(stayfast_ranges::Refused::Conflict)
     }
 
     /// Body bytes this stream holds in memory, begun records with their whole length.
     pub(crate) fn held(&self) -> usize {
-        self.bytes.held() + self.out
+        self.bytes.held() + self.batch.as_ref().map_or(0, |batch| batch.run.byte_len())
     }
 }
 
@@ -237,7 +325,7 @@ mod tests {
     #[test]
     fn what_another_node_has_stored_is_not_delivered_again() {
         let mut s = ten();
-        assert!(s.conflict(at(4)));
+        assert!(s.moved(at(4)));
         let delivery = s.deliver(100, 100).unwrap();
         assert_eq!((delivery.from, delivery.to, delivery.run.first), (at(4), at(10), RecordNumber(4)));
     }
@@ -249,9 +337,9 @@ mod tests {
             assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
             s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
         }
-        assert!(s.conflict(at(6)));
+        assert!(s.moved(at(6)));
         assert_eq!(s.deliver(100, 100).unwrap().run.bytes(), [6]);
-        assert!(s.conflict(at(20_000)));
+        assert!(s.moved(at(20_000)));
         assert!(s.deliver(100, 100).is_none());
         assert_eq!((s.bytes.next(), s.held()), (RecordNumber(20_000), 0));
     }
@@ -259,13 +347,62 @@ mod tests {
     #[test]
     fn a_batch_that_was_raced_in_its_middle_goes_on_from_there() {
         let mut s = ten();
-        let raced = s.deliver(6, 100).unwrap();
-        assert!(s.conflict(at(4)));
-        assert!(s.deliver(100, 100).is_none(), "records 4 and 5 have not come back yet");
-        let again = s.again(raced).unwrap();
+        assert_eq!(s.deliver(6, 100).unwrap().to, at(6));
+        assert!(s.deliver(6, 100).is_none(), "one at a time");
+        assert!(s.moved(at(4)));
+        let again = s.deliver(100, 100).unwrap();
         assert_eq!((again.from, again.to, again.run.bytes()), (at(4), at(6), &[4, 5][..]));
         s.stored(at(6));
         assert_eq!(s.deliver(100, 100).unwrap().run.bytes(), [6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn a_batch_of_unknown_outcome_is_settled_by_the_cursor() {
+        for stored in [0, 3, 6, 9] {
+            let mut s = ten();
+            s.deliver(6, 100).unwrap();
+            assert!(s.failed() && s.deliver(6, 100).is_none() && !s.must_read(), "a pause first");
+            s.retry();
+            assert!(s.must_read() && !s.must_read() && s.is_reading());
+            let position = if stored == 0 { Position::default() } else { at(stored) };
+            assert!(s.moved(position));
+            let next = s.deliver(100, 100).unwrap();
+            assert_eq!((next.from, next.run.first), (position, RecordNumber(stored)));
+            assert_eq!(usize::from(next.run.bytes()[0]), stored as usize);
+        }
+    }
+
+    #[test]
+    fn a_batch_given_back_is_given_again() {
+        let mut s = ten();
+        let first = s.deliver(6, 100).unwrap();
+        s.returned();
+        assert_eq!(s.deliver(100, 100), Some(first));
+        assert_eq!(s.held(), 10, "the copy of the application is not ours");
+    }
+
+    #[test]
+    fn a_late_word_about_an_old_batch_changes_nothing() {
+        let mut s = ten();
+        s.deliver(6, 100).unwrap();
+        s.stored(at(6));
+        s.stored(at(4));
+        assert_eq!((s.cursor, s.deliver(100, 100).unwrap().run.first), (at(6), RecordNumber(6)));
+    }
+
+    #[test]
+    fn a_record_before_its_origin_is_not_taken() {
+        let mut s = stream(10, 7);
+        assert_eq!(s.judge(origin(12, 8, 7), RecordNumber(11)), Verdict::Wait);
+    }
+
+    #[test]
+    fn lineages_in_memory_are_bounded() {
+        let mut s = stream(0, 1);
+        for i in 0..2 * MAX_SEGMENTS as u64 {
+            let verdict = s.judge(origin(i, i + 2, i + 1), RecordNumber(i));
+            assert_eq!(verdict == Verdict::Take, i + 1 < MAX_SEGMENTS as u64, "{i}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Many peers behind one socket.
 
-use crate::config::Config;
+use crate::config::{Config, FIRST_CREDIT, MIN_DATAGRAM};
 use crate::event::{Deadline, Event, Status};
 use crate::path::Path;
 use crate::peer::Peer;
@@ -66,6 +66,8 @@ pub struct Node<S: Seal> {
     next_peer: u32,
     tags: BTreeMap<[u8; 8], PeerId>,
     indices: BTreeMap<u32, PeerId>,
+    /// What each peer is granted of the memory for what comes in, bytes.
+    share: usize,
     deadlines: BTreeSet<(Time, PeerId)>,
     scheduled: BTreeMap<PeerId, Time>,
     ready: VecDeque<PeerId>,
@@ -76,12 +78,14 @@ pub struct Node<S: Seal> {
 impl<S: Seal> Node<S> {
     /// A node without peers. `seed` feeds the jitter of questions and wake-ups, nothing secret.
     pub fn new(config: Config, seed: u64) -> Node<S> {
+        let datagram = config.datagram.max(MIN_DATAGRAM);
         Node {
-            config: Arc::new(config),
+            config: Arc::new(Config { datagram, ..config }),
             peers: BTreeMap::new(),
             next_peer: 0,
             tags: BTreeMap::new(),
             indices: BTreeMap::new(),
+            share: 0,
             deadlines: BTreeSet::new(),
             scheduled: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -97,15 +101,30 @@ impl<S: Seal> Node<S> {
         let config = self.config.clone();
         let nonce = self.random.next();
         let sender = role.outbound.map(|out| Sender::new(&config, out.store, out.tails, nonce));
-        let receiver = role
-            .inbound
-            .map(|inbound| Receiver::new(&config, role.name, inbound.allow, inbound.cursors, inbound.level));
+        // Who may send nothing is told so, stream by stream.
+        let none = Inbound { allow: Vec::new(), cursors: Vec::new(), level: Level::Memory };
+        let inbound = role.inbound.unwrap_or(none);
+        let receiver = Receiver::new(&config, role.name, inbound.allow, inbound.cursors, inbound.level);
         let random = Random::new(self.random.next());
         self.tags.insert(seal.tag(), id);
         let peer = Peer::new(config, now, seal, sender, receiver, Path::new(role.addresses), random);
         self.peers.insert(id, peer);
+        self.divide();
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.grant(self.share);
+        }
         self.touch(now, id);
         id
+    }
+
+    /// Divides the memory among those who may send us records.
+    fn divide(&mut self) {
+        let senders = self.peers.values().filter(|peer| peer.receiver.is_open()).count();
+        let fair = (self.config.total_pool / senders.max(1)).max(FIRST_CREDIT as usize);
+        let share = fair.min(self.config.pool);
+        if core::mem::replace(&mut self.share, share) != share {
+            self.peers.values_mut().for_each(|peer| peer.grant(share));
+        }
     }
 
     /// Forgets a peer: its packets are unknown from now on. What it was to us stays in the store.
@@ -117,6 +136,7 @@ impl<S: Seal> Node<S> {
             self.deadlines.remove(&(at, id));
         }
         self.ready.retain(|ready| *ready != id);
+        self.divide();
     }
 
     /// All peers.
@@ -139,16 +159,17 @@ impl<S: Seal> Node<S> {
         };
         let peer = self.peers.get_mut(&id).ok_or(Rejected::Index)?;
         let result = peer.handle_datagram(now, from, ecn, datagram);
-        if !matches!(result, Ok(false)) {
-            self.index(id);
-        }
+        self.index(id);
         self.touch(now, id);
-        result.map(|_| ())
+        result
     }
 
     /// Brings the map of receiver indices up to date for one peer.
     fn index(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if !core::mem::take(&mut peer.indices_changed) {
+            return;
+        }
         self.indices.retain(|_, owner| *owner != id);
         self.indices.extend(peer.seal.indices().map(|index| (index, id)));
     }
@@ -178,12 +199,8 @@ impl<S: Seal> Node<S> {
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8], max_segments: usize) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
-            // A new message 1 has a new index, which its answer comes to.
-            let indices = fingerprint(&peer.seal);
             if let Some(transmit) = peer.poll_transmit(now, id, buf, max_segments) {
-                if fingerprint(&peer.seal) != indices {
-                    self.index(id);
-                }
+                self.index(id);
                 self.ready.push_back(id);
                 return Some(transmit);
             }
@@ -221,8 +238,8 @@ impl<S: Seal> Node<S> {
 
     /// Records of `stream` below `next` are durable in the outbox of this link.
     pub fn appended(&mut self, now: Time, id: PeerId, stream: &Arc<str>, next: RecordNumber) {
-        if let Some(sender) = self.peers.get_mut(&id).and_then(|peer| peer.sender.as_mut()) {
-            sender.appended(stream, next);
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.appended(stream, next);
             self.touch(now, id);
         }
     }
@@ -230,7 +247,7 @@ impl<S: Seal> Node<S> {
     /// Where the peer may be reached, looked up anew.
     pub fn set_addresses(&mut self, now: Time, id: PeerId, addresses: Vec<SocketAddr>) {
         if let Some(peer) = self.peers.get_mut(&id) {
-            peer.path.configure(addresses);
+            peer.set_addresses(now, addresses);
             self.touch(now, id);
         }
     }
@@ -279,9 +296,4 @@ impl<S: Seal> Node<S> {
             self.scheduled.insert(id, at);
         }
     }
-}
-
-/// Differs when the set of receiver indices does: they are random and at most six.
-fn fingerprint(seal: &impl Seal) -> u64 {
-    seal.indices().fold(1, |sum, index| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(index)))
 }

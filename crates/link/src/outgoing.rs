@@ -13,12 +13,25 @@ pub(crate) struct Claim {
     pub lineage: Lineage,
 }
 
+/// What an outbox says of the lineage of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It has this one: none if there is no such record.
+    Lineage(Lineage),
+    /// The record was let go, so somebody has compared it.
+    LetGo,
+    Nothing,
+}
+
 /// The next body byte to be sent for the first time to the receiver's current run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub number: RecordNumber,
     pub offset: u32,
 }
+
+/// What a record in memory takes beside its body, about.
+const RECORD: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -40,6 +53,8 @@ pub(crate) struct Outgoing {
     pub halted: bool,
     /// The receiver did not take the stream: not before then again.
     pub refused_until: Option<Time>,
+    /// The outbox had nothing, or an error: not before then again.
+    pub unread_until: Option<Time>,
     /// The open question: its nonce and what was STORED when it was asked.
     pub question: Option<(u64, RecordNumber)>,
     pub claim: Option<Claim>,
@@ -66,6 +81,7 @@ impl Outgoing {
             alias: None,
             halted: false,
             refused_until: None,
+            unread_until: None,
             question: None,
             claim: None,
             reading: None,
@@ -110,7 +126,7 @@ impl Outgoing {
 
     /// Where the next read of the outbox starts and how many body bytes it may bring, if one is due.
     pub(crate) fn wanted(&self, read_ahead: usize) -> Option<(RecordNumber, usize)> {
-        if self.reading.is_some() || self.halted {
+        if self.reading.is_some() || self.halted || self.unread_until.is_some() {
             return None;
         }
         if let Some(claim) = self.claim {
@@ -123,22 +139,40 @@ impl Outgoing {
         (ahead <= read_ahead / 2).then_some((self.loaded_end, read_ahead))
     }
 
+    /// Memory of what is not sent yet; a record without a body takes some, too.
     fn unsent_bytes(&self) -> usize {
-        self.loaded.iter().rev().take_while(|l| l.run.end() > self.at.number).map(|l| l.run.byte_len()).sum()
+        let unsent = self.loaded.iter().rev().take_while(|l| l.run.end() > self.at.number);
+        unsent.map(|l| l.run.byte_len() + RECORD * l.run.len()).sum()
     }
 
-    /// Takes what a read from `from` brought. Anything that does not continue what is in memory is ignored.
-    pub(crate) fn load(&mut self, from: RecordNumber, read: alloc::vec::Vec<Loaded>) {
-        if from != self.loaded_end {
-            return;
-        }
+    /// Does a read from `from` continue what is in memory?
+    pub(crate) fn continues(&self, from: RecordNumber) -> bool {
+        from == self.loaded_end
+    }
+
+    /// Takes what a read brought, as far as it continues what is in memory. Returns how many records that was.
+    pub(crate) fn load(&mut self, read: alloc::vec::Vec<Loaded>) -> u64 {
+        let before = self.loaded_end;
         for loaded in read {
             if loaded.run.first != self.loaded_end || loaded.run.is_empty() {
-                return;
+                break;
             }
             self.loaded_end = loaded.run.end();
             self.next = self.next.max(self.loaded_end);
             self.loaded.push_back(loaded);
+        }
+        self.loaded_end.0 - before.0
+    }
+
+    /// What the outbox says of the lineage of record `n`, if `read` is what it has from `n` on.
+    pub(crate) fn lineage_at(&self, n: RecordNumber, read: &[Loaded]) -> Known {
+        match read.first() {
+            Some(loaded) if loaded.origin.first <= n => Known::Lineage(loaded.origin.lineage),
+            Some(loaded) if loaded.origin.first == n.next() => Known::Lineage(loaded.origin.parent),
+            Some(_) => Known::LetGo,
+            // Let go, or lost by a store that was put back under us. The next record that is appended will tell.
+            None if n < self.next => Known::Nothing,
+            None => Known::Lineage(Lineage::NONE),
         }
     }
 

@@ -17,9 +17,14 @@ impl Path {
         Path { configured, ..Path::default() }
     }
 
-    pub(crate) fn configure(&mut self, addresses: Vec<SocketAddr>) {
+    /// True if these are others than before.
+    pub(crate) fn configure(&mut self, addresses: Vec<SocketAddr>) -> bool {
+        if self.configured == addresses {
+            return false;
+        }
         self.configured = addresses;
         self.turn = 0;
+        true
     }
 
     /// A bound packet came. The path moves only for the newest so far; true if it moved.

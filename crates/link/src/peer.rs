@@ -10,13 +10,14 @@ use crate::runs::{RemoteRun, Runs};
 use crate::sender::Sender;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 use stayfast_congestion::{Acked, Controller, Cubic, Signal};
 use stayfast_frame::{Ack, Frame, Opened, Rejected, Seal, decode};
 use stayfast_pacer::Pacer;
 use stayfast_recovery::{EpisodeChange, Ledger, Outcome, Report, Sent, Timeout};
-use stayfast_store::{Hole, Level, Origin, StoreDone, StoreOp};
+use stayfast_store::{Hole, Level, Origin, StoreDone, StoreError, StoreOp};
 use stayfast_units::{RecordNumber, RunId, Time};
 
 /// INITs of a restarted receiver, at most.
@@ -25,12 +26,14 @@ const WAKES: u32 = 3;
 const WAKE_PAUSE: Duration = Duration::from_millis(100);
 /// Probes in a row after which the peer's name is looked up again, and INITs go round its addresses.
 const LOST_TOUCH: u32 = 3;
+/// Probes in a row after which there is silence, unless records are outstanding.
+const GIVE_UP: u32 = 6;
 
 pub(crate) struct Peer<S> {
     pub(crate) config: Arc<Config>,
     pub(crate) seal: S,
     pub(crate) sender: Option<Sender>,
-    pub(crate) receiver: Option<Receiver>,
+    pub(crate) receiver: Receiver,
     pub(crate) runs: Runs,
     pub(crate) path: Path,
     pub(crate) ledger: Ledger<Carried>,
@@ -42,7 +45,10 @@ pub(crate) struct Peer<S> {
     /// The last time there was something to send, the window or the pacer was what held it back.
     pub(crate) app_limited: bool,
     pub(crate) packets_sent: u64,
-    again: VecDeque<StoreOp>,
+    /// The receiver indices are another set than the owner knows.
+    pub(crate) indices_changed: bool,
+    /// When something new last called for a probe before its time.
+    nudged: Time,
     random: Random,
     last_heard: Option<Time>,
     packets_received: u64,
@@ -61,7 +67,7 @@ impl<S: Seal> Peer<S> {
         now: Time,
         seal: S,
         sender: Option<Sender>,
-        receiver: Option<Receiver>,
+        receiver: Receiver,
         path: Path,
         random: Random,
     ) -> Peer<S> {
@@ -84,7 +90,8 @@ impl<S: Seal> Peer<S> {
             wake: None,
             app_limited: true,
             packets_sent: 0,
-            again: VecDeque::new(),
+            indices_changed: false,
+            nudged: Time::ZERO,
             random,
             last_heard: None,
             packets_received: 0,
@@ -107,16 +114,17 @@ impl<S: Seal> Peer<S> {
 
     // --- packets that come in ---
 
-    /// Takes a datagram. True if the receiver indices have changed.
+    /// Takes a datagram.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Time,
         from: SocketAddr,
         ecn: u8,
         datagram: &mut [u8],
-    ) -> Result<bool, Rejected> {
+    ) -> Result<(), Rejected> {
         let len = datagram.len();
         let opened = self.seal.open(now, datagram)?;
+        self.indices_changed |= opened.indices_changed;
         self.last_heard = Some(now);
         self.packets_received += 1;
         self.runs.heard(now, &opened, from, len);
@@ -124,7 +132,8 @@ impl<S: Seal> Peer<S> {
             self.bound_packet(now, &opened, from);
         }
         let payload = datagram.get(opened.payload.clone()).ok_or(Rejected::Malformed)?;
-        let (mut taken, mut eliciting, mut immediate) = (Taken::Yes, false, false);
+        // If one frame is bad, none of them counts.
+        let (mut eliciting, mut immediate) = (false, false);
         for frame in decode(payload) {
             let frame = frame?;
             if !opened.bound && !frame.allowed_unbound() {
@@ -132,7 +141,10 @@ impl<S: Seal> Peer<S> {
             }
             eliciting |= frame.is_ack_eliciting();
             immediate |= frame == Frame::ImmediateAck;
-            if self.handle_frame(now, &opened, frame)? == Taken::No {
+        }
+        let mut taken = Taken::Yes;
+        for frame in decode(payload) {
+            if self.handle_frame(now, &opened, frame?)? == Taken::No {
                 taken = Taken::No;
             }
         }
@@ -148,7 +160,7 @@ impl<S: Seal> Peer<S> {
             }
         }
         self.arm(now);
-        Ok(opened.indices_changed)
+        Ok(())
     }
 
     fn bound_packet(&mut self, now: Time, opened: &Opened, from: SocketAddr) {
@@ -159,6 +171,9 @@ impl<S: Seal> Peer<S> {
             if self.runs.become_current(opened.run).is_some() {
                 self.run_changed(now);
             }
+            if let Some(run) = self.runs.get(opened.run) {
+                run.view.renew();
+            }
         }
         if self.runs.current() == Some(opened.run) && self.path.heard(from, opened.number) {
             self.events.push_back(Event::Address(from));
@@ -167,8 +182,8 @@ impl<S: Seal> Peer<S> {
 
     /// Another run of the peer answers: the old one's memory is gone, and with it what it had acknowledged.
     fn run_changed(&mut self, now: Time) {
-        let Peer { ledger, runs, receiver, .. } = self;
-        let episode = ledger.abandon(&mut |sent| lost_news(runs, receiver.as_mut(), sent));
+        // News for the old run is of no use to anybody.
+        let episode = self.ledger.abandon(&mut |_| {});
         if episode == EpisodeChange::Real {
             self.congestion.on_real();
         }
@@ -204,7 +219,7 @@ impl<S: Seal> Peer<S> {
 
     /// Frames of the peer's sender.
     fn receive(&mut self, run: RunId, frame: Frame<'_>) -> Taken {
-        let Some(receiver) = &mut self.receiver else { return Taken::No };
+        let receiver = &mut self.receiver;
         let Some(RemoteRun { view, .. }) = self.runs.get(run) else { return Taken::No };
         match frame {
             Frame::Records(records) => {
@@ -214,10 +229,8 @@ impl<S: Seal> Peer<S> {
                 let body = Body::Part { total: p.total, offset: p.offset, bytes: p.bytes };
                 receiver.on_body(view, p.alias, p.number, body)
             }
-            Frame::Gap { alias, first, count } => receiver.on_bodies(view, alias, holes(first, count, Hole::Gap)),
-            Frame::Expired { alias, first, count } => {
-                receiver.on_bodies(view, alias, holes(first, count, Hole::Expired))
-            }
+            Frame::Gap { alias, first, count } => receiver.on_holes(view, alias, first, count, Hole::Gap),
+            Frame::Expired { alias, first, count } => receiver.on_holes(view, alias, first, count, Hole::Expired),
             Frame::Open { alias, store, name } => receiver.on_open(view, alias, store, name),
             Frame::Origin { alias, first, lineage, parent } => {
                 receiver.on_origin(view, alias, Origin { first, lineage, parent })
@@ -242,7 +255,7 @@ impl<S: Seal> Peer<S> {
                 let level = Level::try_from(stored.level).unwrap_or(Level::Memory);
                 sender.on_stored(&stored, level, events);
             }
-            Frame::Answer { nonce, alias, next, lineage } => sender.on_answer(nonce, alias, next, lineage, events),
+            Frame::Answer { nonce, alias, next, .. } => sender.on_answer(nonce, alias, next, events),
             Frame::Fenced { alias, number, theirs, yours } => sender.on_fenced(alias, number, theirs, yours, events),
             Frame::Heard { alias, next } if current => sender.on_heard(alias, next, events),
             Frame::Credit { link, alias, from, bytes } if current => sender.on_credit(link, alias, from, bytes),
@@ -313,12 +326,53 @@ impl<S: Seal> Peer<S> {
         if let Some(sender) = &mut self.sender {
             sender.handle_retry(now);
         }
+        self.receiver.handle_retry(now);
         self.arm(now);
+    }
+
+    /// The outbox's tail moved.
+    pub(crate) fn appended(&mut self, stream: &Arc<str>, next: RecordNumber) {
+        if let Some(sender) = &mut self.sender {
+            sender.appended(stream, next);
+        }
+    }
+
+    pub(crate) fn set_addresses(&mut self, now: Time, addresses: Vec<SocketAddr>) {
+        if self.path.configure(addresses) {
+            self.nudge(now);
+        }
+    }
+
+    pub(crate) fn grant(&mut self, bytes: usize) {
+        self.receiver.grant(bytes, self.runs.views().map(|(_, view)| view));
+    }
+
+    /// Something new: records to send, or another address. After a probe timeout nobody waits for the next one.
+    pub(crate) fn nudge(&mut self, now: Time) {
+        let may = self.nudged == Time::ZERO || now >= self.nudged + self.ledger.pto();
+        if self.ledger.probes_in_a_row() > 0 && may && !self.is_idle() {
+            self.nudged = now;
+            let bound = self.seal.current().is_some();
+            let init = !bound || self.ledger.probes_in_a_row() > 1;
+            self.probes = Probes { bound: bound.into(), init: init.into() };
+        }
+    }
+
+    /// No record waits to be sent or stored.
+    fn is_idle(&self) -> bool {
+        self.sender.as_ref().is_none_or(|sender| !sender.has_more() && !sender.is_outstanding())
     }
 
     /// The first probe goes the way of all packets; from the second on an INIT goes too, in case the peer was
     /// restarted; from the third on other addresses are tried.
     fn probe(&mut self, in_a_row: u32) {
+        if in_a_row > GIVE_UP && self.is_idle() {
+            // What the packets carried was news, or is stored: the peer asks if it is there.
+            if self.ledger.abandon(&mut |_| {}) == EpisodeChange::Real {
+                self.congestion.on_real();
+            }
+            return;
+        }
         let bound = self.seal.current().is_some();
         self.probes = Probes { bound: u32::from(bound), init: u32::from(!bound || in_a_row >= 2) };
         if in_a_row >= LOST_TOUCH {
@@ -328,13 +382,12 @@ impl<S: Seal> Peer<S> {
             self.path.next_turn();
         }
         let Some(sender) = &mut self.sender else { return };
-        // New data first; without any, what the oldest packet carried.
-        if !sender.has_more()
+        // New data first; without any, or when that was not answered either, what the oldest packet carried: a
+        // receiver that has nothing yet can only begin at the beginning.
+        if (in_a_row >= 2 || !bound || !sender.has_more())
             && let Some(oldest) = self.ledger.outstanding().next()
         {
-            for item in oldest.carried.iter() {
-                sender.resend_first(oldest.number.0, item);
-            }
+            sender.resend_first(oldest.number.0, oldest.carried.iter());
         }
     }
 
@@ -379,7 +432,7 @@ impl<S: Seal> Peer<S> {
         };
         for run in self.runs.iter().filter(|run| self.may_answer(run)) {
             sooner(run.acks.due(), Deadline::Ack);
-            let news = self.receiver.as_ref().and_then(|receiver| receiver.news_at(&run.view));
+            let news = self.receiver.news_at(&run.view);
             sooner(news, Deadline::News);
         }
         if let Some(sender) = &self.sender {
@@ -387,8 +440,10 @@ impl<S: Seal> Peer<S> {
             sooner(sender.ask_at().filter(|at| *at > now), Deadline::Ask);
             sooner(sender.retry_at(), Deadline::Retry);
         }
-        sooner(self.wake.map(|(_, at)| at), Deadline::Wake);
-        if self.wants_to_send(now) && self.window_is_open() {
+        sooner(self.receiver.retry_at(), Deadline::Retry);
+        // Without an address nothing can be done until there is one.
+        sooner(self.wake.map(|(_, at)| at).filter(|_| self.path.init().is_some()), Deadline::Wake);
+        if self.wants_to_send(now) && self.window_is_open() && self.path.current().is_some() {
             sooner(Some(self.pacer.next_send(now, self.pacing_rate())), Deadline::Pace);
         }
         next
@@ -397,27 +452,36 @@ impl<S: Seal> Peer<S> {
     // --- the store ---
 
     pub(crate) fn poll_store(&mut self) -> Option<StoreOp> {
-        let again = self.again.pop_front();
-        let sender = || self.sender.as_mut().and_then(Sender::poll_store);
-        let receiver = self.receiver.as_mut();
-        again.or_else(sender).or_else(|| receiver.and_then(Receiver::poll_store))
+        let sender = self.sender.as_mut();
+        sender.and_then(Sender::poll_store).or_else(|| self.receiver.poll_store())
     }
 
     pub(crate) fn handle_store(&mut self, now: Time, done: StoreDone) {
         match done {
             StoreDone::Read { stream, from, result } => {
                 if let Some(sender) = &mut self.sender {
+                    let poisoned = matches!(result, Err(StoreError::Poisoned));
                     sender.read_done(now, &stream, from, result, &mut self.events);
+                    if poisoned {
+                        self.poisoned();
+                    } else if !self.window_is_open() {
+                        self.nudge(now);
+                    }
                 }
             }
-            done => {
-                if let Some(receiver) = &mut self.receiver {
-                    let views = self.runs.views();
-                    receive_done(receiver, done, views, &mut self.again);
-                }
-            }
+            StoreDone::Poisoned => self.poisoned(),
+            done => receive_done(now, &mut self.receiver, done, &mut self.runs),
         }
         self.arm(now);
+    }
+
+    /// A store of this peer accepts nothing more. Which one is not said, so neither is asked again.
+    fn poisoned(&mut self) {
+        let sender = self.sender.as_mut().is_some_and(Sender::poison);
+        let receiver = self.receiver.poison();
+        if sender || receiver {
+            self.events.push_back(Event::Poisoned);
+        }
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -442,25 +506,17 @@ impl<S: Seal> Peer<S> {
     }
 }
 
-fn holes(first: RecordNumber, count: u64, hole: Hole) -> impl Iterator<Item = (RecordNumber, Body<'static>)> {
-    (0..count).map(move |i| (first.plus(i), Body::Hole(hole)))
-}
-
 /// What a store operation of the receiver came to.
-fn receive_done<'a>(
-    receiver: &mut Receiver,
-    done: StoreDone,
-    views: impl Iterator<Item = (RunId, &'a mut crate::receiver::RunView)>,
-    again: &mut VecDeque<StoreOp>,
-) {
+fn receive_done(now: Time, receiver: &mut Receiver, done: StoreDone, runs: &mut Runs) {
     let only = |(_, view)| view;
     match done {
-        StoreDone::Delivered { key, level, to } => receiver.delivered(&key, level, to, views.map(only)),
-        StoreDone::Conflict { key, at } => receiver.conflict(&key, at, views.map(only)),
-        StoreDone::Returned(delivery) => again.extend(receiver.returned(delivery)),
-        StoreDone::Rejected { key, number } => receiver.rejected(&key, number, views.map(only)),
-        StoreDone::Cursor { nonce, position, .. } => receiver.cursor_read(nonce, position, views),
-        StoreDone::Failed { .. } | StoreDone::Poisoned | StoreDone::Read { .. } => {}
+        StoreDone::Delivered { key, level, to } => receiver.delivered(&key, level, to, runs.listeners().map(only)),
+        StoreDone::Conflict { key, at } => receiver.conflict(&key, at, runs.listeners().map(only)),
+        StoreDone::Returned(delivery) => receiver.returned(delivery),
+        StoreDone::Rejected { key, number } => receiver.rejected(&key, number, runs.views().map(only)),
+        StoreDone::Cursor { key, nonce, position } => receiver.cursor_read(&key, nonce, position, runs.views()),
+        StoreDone::Failed { key } => receiver.failed(now, &key),
+        StoreDone::Poisoned | StoreDone::Read { .. } => {}
     }
 }
 
@@ -469,7 +525,7 @@ fn settle(
     outcome: Outcome,
     sent: &Sent<Carried>,
     sender: &mut Option<Sender>,
-    receiver: &mut Option<Receiver>,
+    receiver: &mut Receiver,
     runs: &mut Runs,
 ) {
     for item in sent.carried.iter() {
@@ -479,10 +535,10 @@ fn settle(
                     run.acks.confirmed(largest);
                 }
             }
-            (Outcome::Lost, Item::News { .. }) => lost_news(runs, receiver.as_mut(), sent),
+            (Outcome::Lost, Item::News { .. }) => lost_news(runs, receiver, sent),
             (Outcome::Acked | Outcome::Late, item) => {
                 if let Some(sender) = sender {
-                    sender.on_acked(sent.number.0, item);
+                    sender.on_acked(sent.number.0, item, outcome == Outcome::Late);
                 }
             }
             (Outcome::Lost, item) => {
@@ -495,8 +551,7 @@ fn settle(
     }
 }
 
-fn lost_news(runs: &mut Runs, receiver: Option<&mut Receiver>, sent: &Sent<Carried>) {
-    let Some(receiver) = receiver else { return };
+fn lost_news(runs: &mut Runs, receiver: &mut Receiver, sent: &Sent<Carried>) {
     for item in sent.carried.iter() {
         if let Item::News { run, alias, news } = item
             && let Some(run) = runs.get(run)

@@ -16,6 +16,10 @@ use stayfast_units::{Lineage, RecordNumber, RunId, StoreId, Time};
 
 /// Open questions kept per peer; a sender asks again.
 const MAX_QUESTIONS: usize = 64;
+/// How long the store is left in peace after it has failed.
+const RETRY: Duration = Duration::from_millis(250);
+/// In place of the number of a question: the cursor is read for our own sake.
+const OWN: u64 = u64::MAX;
 
 /// What a frame with records asks of the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +82,32 @@ impl RunView {
         !self.answers.is_empty()
             || self.streams.iter().any(|s| s.stored_due || s.credit_due || s.fenced_due || s.refused_due)
     }
+
+    /// The run has proven itself: what it was told before may have gone astray unnoticed, so it is told again.
+    pub(crate) fn renew(&mut self) {
+        for seen in &mut self.streams {
+            seen.stored_due = seen.incoming.is_some();
+            seen.credit_due = seen.incoming.is_some();
+            seen.fenced_due = seen.fenced.is_some();
+            seen.refused_due = seen.refused.is_some();
+        }
+    }
+}
+
+impl StreamView {
+    fn new(incoming: Result<usize, Refusal>, alias: AliasNumber) -> StreamView {
+        StreamView {
+            incoming: incoming.ok(),
+            alias,
+            heard: RecordNumber::ZERO,
+            stored_due: false,
+            credit_due: incoming.is_ok(),
+            fenced: None,
+            refused: incoming.err().map(|reason| (RecordNumber::ZERO, reason)),
+            fenced_due: false,
+            refused_due: incoming.is_err(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -87,6 +117,8 @@ struct Question {
     nonce: u64,
     stream: usize,
     asked: bool,
+    /// The cursor could not be read: there will be no answer.
+    failed: bool,
 }
 
 #[derive(Debug)]
@@ -105,8 +137,15 @@ pub(crate) struct Receiver {
     next_question: u64,
     /// Body bytes in memory, all streams.
     held: usize,
+    /// The most that is ever granted; what lies within is never refused.
     pool: usize,
+    /// What is granted now: less than the pool if many peers share our memory.
+    granted: usize,
     next_stream: usize,
+    /// After a failure of the store: when its cursors are read.
+    retry_at: Option<Time>,
+    /// The store accepts nothing more.
+    poisoned: bool,
 }
 
 impl Receiver {
@@ -122,7 +161,8 @@ impl Receiver {
             name,
             allow,
             level,
-            limits: Limits { bytes: config.pool, gaps: 8 * 1024, record: config.max_record },
+            // A sender may always begin one record, however little is granted.
+            limits: Limits { bytes: config.pool + config.max_record, gaps: 8 * 1024, record: config.max_record },
             max_streams: config.max_streams,
             batch_records: config.batch_records,
             batch_bytes: config.batch_bytes,
@@ -132,7 +172,26 @@ impl Receiver {
             next_question: 0,
             held: 0,
             pool: config.pool,
+            granted: config.pool,
             next_stream: 0,
+            retry_at: None,
+            poisoned: false,
+        }
+    }
+
+    /// May this peer send anything at all?
+    pub(crate) fn is_open(&self) -> bool {
+        !self.allow.is_empty()
+    }
+
+    /// Grants so many bytes from now on.
+    pub(crate) fn grant<'a>(&mut self, bytes: usize, views: impl Iterator<Item = &'a mut RunView>) {
+        let bytes = bytes.min(self.pool);
+        if core::mem::replace(&mut self.granted, bytes) == bytes {
+            return;
+        }
+        for seen in views.flat_map(|view| &mut view.streams) {
+            seen.credit_due |= seen.incoming.is_some();
         }
     }
 
@@ -151,24 +210,30 @@ impl Receiver {
             view.aliases.remove(&oldest);
         }
         let incoming = self.stream_for(store, name);
-        let known = view.streams.iter().position(|s| s.incoming.is_some() && s.incoming == incoming.ok());
-        let stream = known.unwrap_or_else(|| {
-            view.streams.push(StreamView {
-                incoming: incoming.ok(),
-                alias,
-                heard: RecordNumber::ZERO,
-                stored_due: false,
-                credit_due: incoming.is_ok(),
-                fenced: None,
-                refused: incoming.err().map(|reason| (RecordNumber::ZERO, reason)),
-                fenced_due: false,
-                refused_due: incoming.is_err(),
-            });
-            view.streams.len() - 1
+        let RunView { aliases, streams, .. } = view;
+        // A refused stream takes the place of one whose alias is forgotten, so that refusals have a bound, too.
+        let known = streams.iter().position(|s| match incoming {
+            Ok(_) => s.incoming == incoming.ok(),
+            Err(_) => s.incoming.is_none() && !aliases.contains_key(&s.alias),
         });
+        let stream = match known {
+            Some(known) if incoming.is_ok() => known,
+            Some(free) => {
+                streams[free] = StreamView::new(incoming, alias);
+                free
+            }
+            None => {
+                streams.push(StreamView::new(incoming, alias));
+                streams.len() - 1
+            }
+        };
         view.aliases.insert(alias, AliasIn { stream, origin: None });
         let seen = &mut view.streams[stream];
         seen.alias = seen.alias.max(alias);
+        if let Some(n) = seen.incoming.and_then(|i| self.streams[i].rejected) {
+            seen.refused = Some((n, Refusal::Rejected));
+            seen.refused_due = true;
+        }
         // What is stored already is news to a sender that just began.
         seen.stored_due |= seen.incoming.is_some();
         Taken::Yes
@@ -212,6 +277,23 @@ impl Receiver {
         if all { Taken::Yes } else { Taken::No }
     }
 
+    /// Numbers without records.
+    pub(crate) fn on_holes(
+        &mut self,
+        view: &mut RunView,
+        alias: AliasNumber,
+        first: RecordNumber,
+        count: u64,
+        hole: Hole,
+    ) -> Taken {
+        let known = view.aliases.get(&alias).and_then(|a| view.streams[a.stream].incoming);
+        let next = known.map_or(first, |i| self.streams[i].bytes.next());
+        // Of those that are known one is enough to look at: a frame may name more than anybody can count.
+        let (end, skipped) = (first.plus(count), next.0.saturating_sub(first.0).min(count.saturating_sub(1)));
+        let holes = (first.plus(skipped).0..end.0).map(|n| (RecordNumber(n), Body::Hole(hole)));
+        self.on_bodies(view, alias, holes)
+    }
+
     /// A record, a part of one, or a number without a record.
     pub(crate) fn on_body(&mut self, view: &mut RunView, alias: AliasNumber, n: RecordNumber, body: Body<'_>) -> Taken {
         let Some((seen, origin)) = view.aliases.get(&alias).and_then(|a| Some((a.stream, a.origin?))) else {
@@ -246,7 +328,8 @@ impl Receiver {
             return Taken::Yes;
         }
         // A record that is begun is in `held` with its whole length, so within credit this is never met.
-        if self.held + len > self.pool + self.limits.record || n.0 >= stream.cursor.next.0.saturating_add(MAX_AHEAD) {
+        let over = self.held.saturating_add(len) > self.limits.bytes && !stream.has_begun(n, len);
+        if over || n.0 >= stream.cursor.next.0.saturating_add(MAX_AHEAD) {
             return Taken::No;
         }
         let before = stream.held();
@@ -270,28 +353,38 @@ impl Receiver {
     pub(crate) fn on_query(&mut self, view: &mut RunView, run: RunId, nonce: u64, alias: AliasNumber) -> Taken {
         let Some(seen) = view.aliases.get(&alias).map(|a| a.stream) else { return Taken::No };
         let seen = &mut view.streams[seen];
-        let Some(stream) = seen.incoming else {
-            seen.refused_due = true;
-            return Taken::Yes;
-        };
+        // Whatever stands in the way is told again; and STORED, since an ANSWER does not say how durable it is.
+        seen.refused_due = seen.refused.is_some();
         seen.fenced_due = seen.fenced.is_some();
-        seen.credit_due = true;
-        if self.questions.len() < MAX_QUESTIONS {
-            self.questions.push_back(Question { run, alias, nonce, stream, asked: false });
+        let Some(stream) = seen.incoming else { return Taken::Yes };
+        (seen.credit_due, seen.stored_due) = (true, true);
+        let same = |q: &&mut Question| !q.asked && q.run == run && q.stream == stream;
+        if let Some(waiting) = self.questions.iter_mut().find(same) {
+            (waiting.alias, waiting.nonce) = (alias, nonce);
+        } else if self.questions.len() < MAX_QUESTIONS {
+            self.questions.push_back(Question { run, alias, nonce, stream, asked: false, failed: false });
         }
         Taken::Yes
     }
 
     pub(crate) fn on_blocked(&mut self, view: &mut RunView, alias: AliasNumber) {
         if let Some(seen) = view.aliases.get(&alias).map(|a| a.stream) {
-            view.streams[seen].credit_due = true;
-            view.streams[seen].stored_due = true;
+            let seen = &mut view.streams[seen];
+            seen.credit_due = seen.incoming.is_some();
+            seen.stored_due = seen.incoming.is_some();
+            seen.refused_due = seen.refused.is_some();
         }
     }
 
     // --- the store ---
 
     pub(crate) fn poll_store(&mut self) -> Option<StoreOp> {
+        if self.poisoned {
+            return None;
+        }
+        if let Some(unsure) = self.streams.iter_mut().find_map(|stream| stream.must_read().then_some(stream)) {
+            return Some(StoreOp::ReadCursor { key: unsure.key.clone(), nonce: OWN });
+        }
         if let Some((i, question)) = self.questions.iter_mut().enumerate().find(|(_, q)| !q.asked) {
             question.asked = true;
             // The nonce that travels to the store names our own list: two senders' nonces may be equal.
@@ -306,6 +399,42 @@ impl Receiver {
             }
         }
         None
+    }
+
+    /// The store accepts nothing more until its process is started again. True if that is new.
+    pub(crate) fn poison(&mut self) -> bool {
+        self.retry_at = None;
+        self.questions.clear();
+        !core::mem::replace(&mut self.poisoned, true)
+    }
+
+    /// An operation on a cursor failed, and nobody knows which, or what became of it.
+    pub(crate) fn failed(&mut self, now: Time, key: &CursorKey) {
+        let Some(i) = self.find(key) else { return };
+        // Whoever asked asks again.
+        self.questions.iter_mut().filter(|q| q.stream == i).for_each(|q| q.failed |= q.asked);
+        self.forget_failed();
+        if self.streams[i].failed() {
+            self.retry_at.get_or_insert(now + RETRY);
+        }
+    }
+
+    /// The list keeps its places, for the answers to the others.
+    fn forget_failed(&mut self) {
+        while self.questions.pop_front_if(|q| q.failed).is_some() {
+            self.next_question += 1;
+        }
+    }
+
+    pub(crate) fn retry_at(&self) -> Option<Time> {
+        self.retry_at
+    }
+
+    pub(crate) fn handle_retry(&mut self, now: Time) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.streams.iter_mut().for_each(Incoming::retry);
+        }
     }
 
     fn find(&self, key: &CursorKey) -> Option<usize> {
@@ -328,10 +457,14 @@ impl Receiver {
 
     pub(crate) fn conflict<'a>(&mut self, key: &CursorKey, at: Position, views: impl Iterator<Item = &'a mut RunView>) {
         let Some(i) = self.find(key) else { return };
-        self.change(i, |stream| {
-            stream.conflict(at);
-        });
+        self.moved(i, at);
         self.announce(i, views);
+    }
+
+    fn moved(&mut self, i: usize, at: Position) {
+        self.change(i, |stream| {
+            stream.moved(at);
+        });
     }
 
     fn change(&mut self, i: usize, f: impl FnOnce(&mut Incoming)) {
@@ -348,12 +481,11 @@ impl Receiver {
         }
     }
 
-    /// A batch came back undelivered: the application dropped it, or another node was first.
-    pub(crate) fn returned(&mut self, delivery: Delivery) -> Option<StoreOp> {
-        let i = self.find(&delivery.key)?;
-        let mut again = None;
-        self.change(i, |stream| again = stream.again(delivery));
-        again.map(StoreOp::Deliver)
+    /// A batch came back undelivered: the application dropped it.
+    pub(crate) fn returned(&mut self, delivery: Delivery) {
+        if let Some(i) = self.find(&delivery.key) {
+            self.streams[i].returned();
+        }
     }
 
     /// The application refuses a record for good: the sender is told and the stream stands still.
@@ -364,6 +496,7 @@ impl Receiver {
         views: impl Iterator<Item = &'a mut RunView>,
     ) {
         let Some(i) = self.find(key) else { return };
+        self.streams[i].rejected = Some(n);
         for view in views {
             for seen in view.streams.iter_mut().filter(|seen| seen.incoming == Some(i)) {
                 seen.refused = Some((n, Refusal::Rejected));
@@ -375,26 +508,36 @@ impl Receiver {
     /// The durable cursor was read, after its question came.
     pub(crate) fn cursor_read<'a>(
         &mut self,
+        key: &CursorKey,
         nonce: u64,
         position: Position,
-        mut views: impl Iterator<Item = (RunId, &'a mut RunView)>,
+        views: impl Iterator<Item = (RunId, &'a mut RunView)>,
     ) {
+        let Some(stream) = self.find(key) else { return };
+        if nonce == OWN {
+            if self.streams[stream].is_reading() {
+                self.moved(stream, position);
+                self.announce(stream, views.map(|(_, view)| view));
+            }
+            return;
+        }
         let Some(i) = nonce.checked_sub(self.next_question).map(|i| i as usize) else { return };
-        if i >= self.questions.len() {
+        if self.questions.get(i).is_none_or(|question| question.stream != stream) {
             return;
         }
         // Those before it will not be answered any more; their senders ask again.
         self.next_question += i as u64 + 1;
         let Some(question) = self.questions.drain(..=i).next_back() else { return };
+        self.forget_failed();
         // Another node, or another key of the same peer, has stored since: go on from there. With a delivery out, its
         // outcome will tell.
-        let stream = &self.streams[question.stream];
-        if position.next > stream.cursor.next && !stream.delivering {
-            self.change(question.stream, |stream| {
-                stream.conflict(position);
-            });
+        if position.next > self.streams[stream].cursor.next && !self.streams[stream].is_given() {
+            self.moved(stream, position);
         }
-        if let Some((_, view)) = views.find(|(run, _)| *run == question.run) {
+        let mut views = views.filter(|(run, _)| *run == question.run);
+        if let Some((_, view)) = views.next() {
+            // Only the newest answer about a stream says something.
+            view.answers.retain(|(alias, ..)| *alias != question.alias);
             view.answers.push_back((question.alias, question.nonce, position));
         }
     }
@@ -446,7 +589,7 @@ impl Receiver {
                 say(&mut seen.fenced_due, News::Fenced, Frame::Fenced { alias, number, theirs, yours });
             }
             let Position { next, lineage } = stream.cursor;
-            let pool = self.pool as u64;
+            let pool = self.granted as u64;
             say(&mut seen.credit_due, News::Credit, Frame::Credit { link: pool, alias, from: next, bytes: pool });
             let stored = Stored { alias, next, lineage, level: self.level as u8, kind: StoredKind::Record };
             if seen.stored_due {

@@ -17,7 +17,7 @@ pub(crate) struct RemoteRun {
     pub address: SocketAddr,
     pub acks: Acks,
     pub view: RunView,
-    /// A packet that no replay can forge has come from this run.
+    /// A packet that no replay can forge has come from this run, and from this address.
     pub proven: bool,
     /// Bytes that came less bytes that were sent, while unproven (RFC 9000, 8.1).
     pub budget: u64,
@@ -42,6 +42,10 @@ impl Runs {
             None => self.admit(now, opened, from),
         };
         let run = &mut self.list[i];
+        if run.address != from && !opened.bound {
+            // It may be a replay from an address that was made up, so what was proven elsewhere counts for nothing.
+            (run.proven, run.budget) = (false, 0);
+        }
         run.session = opened.session;
         run.address = from;
         run.heard = now;
@@ -92,5 +96,14 @@ impl Runs {
 
     pub(crate) fn views(&mut self) -> impl Iterator<Item = (RunId, &mut RunView)> {
         self.list.iter_mut().map(|run| (run.run, &mut run.view))
+    }
+
+    /// What those runs were told that listen: the current one, and whoever was heard since. The others are most likely
+    /// dead; one that lives asks.
+    pub(crate) fn listeners(&mut self) -> impl Iterator<Item = (RunId, &mut RunView)> {
+        let current = self.current;
+        let since = self.list.iter().find(|run| Some(run.run) == current).map_or(Time::ZERO, |run| run.heard);
+        let listens = move |run: &&mut RemoteRun| Some(run.run) == current || run.heard >= since;
+        self.list.iter_mut().filter(listens).map(|run| (run.run, &mut run.view))
     }
 }

@@ -3,7 +3,7 @@
 use crate::carried::{AliasNumber, Item};
 use crate::config::{ALIAS_REACH, Config};
 use crate::event::{Event, StreamStatus};
-use crate::outgoing::{Claim, Outgoing};
+use crate::outgoing::{Claim, Known, Outgoing};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -54,8 +54,14 @@ pub(crate) struct Sender {
     pub(super) ask_at: Option<Time>,
     pub(super) ask_after: Duration,
     pub(super) nonce: u64,
+    /// The first stream to be asked about next.
+    pub(super) ask_from: usize,
     pub(super) retry_at: Option<Time>,
     pub(super) trims: VecDeque<StreamId>,
+    /// The packet in flight that a probe repeats.
+    probed: Option<u64>,
+    /// The store accepts nothing more.
+    poisoned: bool,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_resent: u64,
 }
@@ -79,8 +85,11 @@ impl Sender {
             ask_at: None,
             ask_after: Duration::ZERO,
             nonce,
+            ask_from: 0,
             retry_at: None,
             trims: VecDeque::new(),
+            probed: None,
+            poisoned: false,
             bytes_sent: 0,
             bytes_resent: 0,
         };
@@ -108,19 +117,22 @@ impl Sender {
             None => self.add_stream(name.clone(), RecordNumber::ZERO, next),
         };
         let stream = self.stream(id);
-        stream.next = stream.next.max(next);
+        if next > stream.next {
+            stream.next = next;
+            stream.unread_until = None;
+        }
     }
 
     // --- the store ---
 
     pub(crate) fn poll_store(&mut self) -> Option<StoreOp> {
+        if self.poisoned {
+            return None;
+        }
         if let Some(id) = self.trims.pop_front() {
             let stream = self.stream(id);
             stream.trim_queued = false;
             return Some(StoreOp::Trim { stream: stream.name.clone(), to: stream.stored });
-        }
-        if self.retry_at.is_some() {
-            return None;
         }
         let read_ahead = self.read_ahead;
         self.streams.iter_mut().find_map(|stream| {
@@ -130,7 +142,13 @@ impl Sender {
         })
     }
 
-    /// A read came back. Errors are tried again after a while: a read error loses nothing.
+    /// The store accepts nothing more until its process is started again. True if that is new.
+    pub(crate) fn poison(&mut self) -> bool {
+        !core::mem::replace(&mut self.poisoned, true)
+    }
+
+    /// A read came back. Errors are tried again after a while: a read error loses nothing. So is a read that brought
+    /// nothing although the tail says that there is something.
     pub(crate) fn read_done(
         &mut self,
         now: Time,
@@ -142,22 +160,43 @@ impl Sender {
         let Some(&id) = self.by_name.get(name) else { return };
         let stream = self.stream(id);
         stream.reading = None;
-        let read = match result {
-            Ok(read) => read,
-            Err(_) => {
-                self.retry_at = Some(now + RETRY);
-                return;
-            }
+        let Ok(read) = result else {
+            stream.unread_until = Some(now + RETRY);
+            return self.retry_by(now + RETRY);
         };
         match stream.claim.filter(|claim| claim.next.0 - 1 == from.0) {
             Some(claim) => {
                 stream.claim = None;
-                let ours = read.first().map_or(Lineage::NONE, |loaded| loaded.origin.lineage);
-                self.settle(id, claim, ours, events);
+                match stream.lineage_at(from, &read) {
+                    Known::Lineage(ours) => self.settle(id, claim, ours, events),
+                    Known::LetGo => self.release(id, claim.next, events),
+                    Known::Nothing => {}
+                }
             }
-            None => stream.load(from, read),
+            None => self.load(now, id, from, read, events),
         }
         self.join_round(id);
+    }
+
+    fn load(&mut self, now: Time, id: StreamId, from: RecordNumber, read: Vec<Loaded>, events: &mut VecDeque<Event>) {
+        let stream = self.stream(id);
+        if !stream.continues(from) {
+            return;
+        }
+        // Records that the outbox has let go are stored: another node has seen to it.
+        let first = read.first().map(|loaded| loaded.run.first).filter(|first| *first > from);
+        if let Some(first) = first {
+            self.release(id, first, events);
+        }
+        let stream = self.stream(id);
+        if stream.load(read) == 0 {
+            stream.unread_until = Some(now + RETRY);
+            self.retry_by(now + RETRY);
+        }
+    }
+
+    fn retry_by(&mut self, at: Time) {
+        self.retry_at = Some(self.retry_at.map_or(at, |old| old.min(at)));
     }
 
     fn join_round(&mut self, id: StreamId) {
@@ -185,29 +224,22 @@ impl Sender {
     }
 
     /// The answer to a QUERY was read from the receiver's durable cursor after it was asked. Only it can
-    /// show that the receiver went back behind what it had reported.
+    /// show that the receiver went back behind what it had reported. It frees nothing: how durable the records are
+    /// is said by the STORED that goes with it.
     pub(crate) fn on_answer(
         &mut self,
         nonce: u64,
         alias: AliasNumber,
         next: RecordNumber,
-        lineage: Lineage,
         events: &mut VecDeque<Event>,
     ) {
         let Some(id) = self.aliases.get(&alias).map(|alias| alias.stream) else { return };
         let stream = self.stream(id);
-        let Some((asked, trimmed)) = stream.question.filter(|(asked, _)| *asked == nonce) else { return };
-        debug_assert_eq!(asked, nonce);
-        stream.question = None;
-        if stream.halted {
-            return;
-        }
-        if next < trimmed {
+        let Some((_, trimmed)) = stream.question.take_if(|(asked, _)| *asked == nonce) else { return };
+        if next < trimmed && !stream.halted {
             let event = Event::Rollback { stream: stream.name.clone(), theirs: next, ours: trimmed };
             events.push_back(event);
             self.halt(id);
-        } else if next > stream.stored {
-            self.claim(id, Claim { next, lineage }, events);
         }
     }
 
@@ -216,9 +248,7 @@ impl Sender {
     fn claim(&mut self, id: StreamId, claim: Claim, events: &mut VecDeque<Event>) {
         let stream = self.stream(id);
         let last = RecordNumber(claim.next.0 - 1);
-        if claim.next > stream.next {
-            self.settle(id, claim, Lineage::NONE, events);
-        } else if let Some(ours) = stream.find(last).map(|(origin, _)| origin.lineage) {
+        if let Some(ours) = stream.find(last).map(|(origin, _)| origin.lineage) {
             self.settle(id, claim, ours, events);
         } else if stream.claim.is_none_or(|old| old.next < claim.next) {
             stream.claim = Some(claim);
@@ -237,11 +267,17 @@ impl Sender {
             self.halt(id);
             return;
         }
-        if claim.next <= stream.stored {
+        self.release(id, claim.next, events);
+    }
+
+    /// Everything below `next` is stored.
+    fn release(&mut self, id: StreamId, next: RecordNumber, events: &mut VecDeque<Event>) {
+        let stream = self.stream(id);
+        if next <= stream.stored {
             return;
         }
-        let freed = stream.release(claim.next);
-        events.push_back(Event::Stored { stream: stream.name.clone(), next: claim.next });
+        let freed = stream.release(next);
+        events.push_back(Event::Stored { stream: stream.name.clone(), next });
         if !stream.trim_queued {
             stream.trim_queued = true;
             self.trims.push_back(id);
@@ -249,9 +285,13 @@ impl Sender {
         self.used -= freed;
         self.ask_at = None;
         self.ask_after = Duration::ZERO;
-        self.aliases.retain(|number, alias| {
-            let gone = alias.stream == id && number + ALIAS_REACH < self.next_alias;
-            !gone || self.streams[id.0 as usize].alias == Some(*number)
+    }
+
+    /// Forgets aliases that are out of reach, but for the newest of each stream: the receiver may speak of it.
+    pub(super) fn prune_aliases(&mut self) {
+        let Sender { aliases, streams, next_alias, .. } = self;
+        aliases.retain(|number, alias| {
+            number.saturating_add(ALIAS_REACH) >= *next_alias || streams[alias.stream.0 as usize].alias == Some(*number)
         });
     }
 
@@ -290,7 +330,7 @@ impl Sender {
         stream.refused_until = Some(until);
         events.push_back(Event::Refused { stream: stream.name.clone(), number, reason });
         self.rewind(id);
-        self.retry_at.get_or_insert(until);
+        self.retry_by(until);
     }
 
     pub(crate) fn on_fenced(
@@ -331,6 +371,7 @@ impl Sender {
     /// Another run of the receiver answers: it has nothing in memory that it has not stored.
     pub(crate) fn unsend_all(&mut self) {
         self.resend.clear();
+        self.probed = None;
         self.used = 0;
         self.waiting = None;
         self.ask_at = None;
@@ -348,9 +389,8 @@ impl Sender {
     // --- the fate of packets ---
 
     /// The packet arrived, in time or late: what it carried and has not gone again need not go again.
-    pub(crate) fn on_acked(&mut self, packet: u64, item: Item) {
-        if !self.resend.is_empty() {
-            // A probe may have been about to repeat it.
+    pub(crate) fn on_acked(&mut self, packet: u64, item: Item, late: bool) {
+        if late || self.probed == Some(packet) {
             self.resend.retain(|resend| resend.packet != packet);
         }
         if let Item::Open { alias } = item
@@ -370,7 +410,7 @@ impl Sender {
 
     /// Starts the clock of the next question, if something is outstanding.
     pub(crate) fn arm(&mut self, now: Time, pto: Duration, jitter: u64) {
-        if !self.streams.iter().any(Outgoing::is_outstanding) {
+        if !self.is_outstanding() {
             self.ask_at = None;
             self.ask_after = Duration::ZERO;
         } else if self.ask_at.is_none() {
@@ -378,6 +418,22 @@ impl Sender {
             self.ask_after = base.saturating_mul(2).min(self.ask_at_most);
             // Up to an eighth longer, so that a herd does not ask in step.
             self.ask_at = Some(now + base + base.saturating_mul((jitter % 128) as u32) / 1024);
+        }
+    }
+
+    /// Something was sent that is not STORED.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        self.streams.iter().any(Outgoing::is_outstanding)
+    }
+
+    /// A probe repeats what the oldest packet in flight carried.
+    pub(crate) fn resend_first(&mut self, packet: u64, items: impl Iterator<Item = Item>) {
+        if self.resend.iter().any(|resend| resend.packet == packet) {
+            return;
+        }
+        self.probed = Some(packet);
+        for item in items.filter(|item| matches!(item, Item::Records { .. } | Item::Part { .. })) {
+            self.resend.push_front(Resend { packet, item });
         }
     }
 
@@ -393,12 +449,13 @@ impl Sender {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             for i in 0..self.streams.len() {
-                if self.streams[i].refused_until.is_some_and(|at| at <= now) {
-                    self.streams[i].refused_until = None;
-                }
+                let stream = &mut self.streams[i];
+                stream.refused_until = stream.refused_until.filter(|at| *at > now);
+                stream.unread_until = stream.unread_until.filter(|at| *at > now);
                 self.join_round(StreamId(i as u32));
             }
-            self.retry_at = self.streams.iter().filter_map(|stream| stream.refused_until).min();
+            let waits = self.streams.iter().flat_map(|stream| [stream.refused_until, stream.unread_until]);
+            self.retry_at = waits.flatten().min();
         }
     }
 

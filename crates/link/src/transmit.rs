@@ -40,6 +40,9 @@ enum Purpose {
     Wake,
 }
 
+/// Purposes that are tried before there is nothing to send.
+const TRIES: usize = 4;
+
 struct Packet {
     len: usize,
     number: u64,
@@ -58,11 +61,8 @@ impl<S: Seal> Peer<S> {
         let size = usize::from(self.config.datagram);
         let mut batch: Option<Transmit> = None;
         for room in buf.chunks_exact_mut(size).take(max_segments) {
-            let Some((purpose, via, to)) = self.next_purpose(now) else { break };
-            if batch.as_ref().is_some_and(|batch| batch.to != to) {
-                break;
-            }
-            let Some(packet) = self.build(now, purpose, via, room) else { break };
+            let goes_to = batch.as_ref().map(|batch| batch.to);
+            let Some((packet, to)) = self.next_packet(now, goes_to, room) else { break };
             let batch = batch.get_or_insert(Transmit {
                 peer,
                 to,
@@ -78,6 +78,21 @@ impl<S: Seal> Peer<S> {
             }
         }
         batch
+    }
+
+    /// Builds the next packet, unless it goes elsewhere than those before it.
+    fn next_packet(&mut self, now: Time, goes_to: Option<SocketAddr>, room: &mut [u8]) -> Option<(Packet, SocketAddr)> {
+        // What was due may turn out to be nothing any more, while something else is due all the same.
+        for _ in 0..TRIES {
+            let (purpose, via, to) = self.next_purpose(now)?;
+            if goes_to.is_some_and(|goes_to| goes_to != to) {
+                return None;
+            }
+            if let Some(packet) = self.build(now, purpose, via, room) {
+                return Some((packet, to));
+            }
+        }
+        None
     }
 
     fn next_purpose(&mut self, now: Time) -> Option<(Purpose, Via, SocketAddr)> {
@@ -113,12 +128,15 @@ impl<S: Seal> Peer<S> {
 
     /// Can `run` be answered at all, and does an unproven one leave us bytes to do so?
     pub(crate) fn may_answer(&self, run: &RemoteRun) -> bool {
+        if Some(run.run) == self.runs.current() {
+            return true;
+        }
         let Some(kind) = self.seal.kind(Via::Session(run.session)) else { return false };
         run.proven || self.path.is_validated(run.address) || run.budget >= (kind.overhead() + 64) as u64
     }
 
     fn answer_due(&self, now: Time, run: &RemoteRun) -> bool {
-        let news = self.receiver.as_ref().and_then(|receiver| receiver.news_at(&run.view));
+        let news = self.receiver.news_at(&run.view);
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         (run.unanswered || due(run.acks.due()) || due(news)) && self.may_answer(run)
     }
@@ -182,6 +200,8 @@ impl<S: Seal> Peer<S> {
         }
         let len = kind.header_len() + w.written() + TAG_LEN;
         let number = self.seal.seal(via, &mut room[..len]).ok()?;
+        // A new message 1 has a new index, which its answer comes to.
+        self.indices_changed |= via == Via::Init;
         self.packets_sent += 1;
         self.account(now, purpose, number, len, eliciting.then_some(carried));
         Some(Packet { len, number: number.0, full: more && purpose == Purpose::Data && len == room.len() })
@@ -190,8 +210,9 @@ impl<S: Seal> Peer<S> {
     /// How long the packet may be: an unproven address gets no more than came from it.
     fn limit(&mut self, purpose: Purpose, room: usize) -> usize {
         let Purpose::Answer(run) = purpose else { return room };
+        let current = self.runs.current() == Some(run);
         let Some(run) = self.runs.get(run) else { return room };
-        if run.proven || self.path.is_validated(run.address) {
+        if current || run.proven || self.path.is_validated(run.address) {
             return room;
         }
         room.min(usize::try_from(run.budget).unwrap_or(room))
@@ -205,14 +226,10 @@ impl<S: Seal> Peer<S> {
             && let Ok(largest) = run.acks.write(now, w)
         {
             carried.push(Item::Ack { run: to, largest: largest.0 });
-            if let Some(receiver) = &mut self.receiver {
-                receiver.fill_heard(&mut run.view, w);
-            }
+            self.receiver.fill_heard(&mut run.view, w);
         }
         let before = w.written();
-        if let Some(receiver) = &mut self.receiver {
-            receiver.fill(now, to, &mut run.view, quarter_rtt, w, carried);
-        }
+        self.receiver.fill(now, to, &mut run.view, quarter_rtt, w, carried);
         // Whoever has not proven yet that it is no replay is asked for a packet that does; and an INIT that could
         // not be taken is answered all the same, for its sender must learn of this run.
         let asked = run.unanswered || (kind == Kind::Reply && !run.challenged);
@@ -267,7 +284,14 @@ impl<S: Seal> Peer<S> {
             }
             Purpose::Data => {}
         }
-        let Some(carried) = carried else {
+        // What is promised to nobody's memory is not waited for: a run that is not current may be a replay or dead, and
+        // one that wakes says so a few times only.
+        let recorded = match purpose {
+            Purpose::Answer(run) => self.runs.current() == Some(run),
+            Purpose::Wake => false,
+            Purpose::Data | Purpose::Probe | Purpose::ProbeInit => true,
+        };
+        let Some(carried) = carried.filter(|_| recorded) else {
             self.ledger.sent_unrecorded(number, now);
             return;
         };

@@ -385,6 +385,7 @@ impl LinkThread {
                 peer.trouble(&self.handle, owner, &stream, Trouble::Rollback { theirs, ours });
             }
             Event::Resolve => peer.resolve(owner, &self.handle),
+            Event::Poisoned => tracing::error!(peer = %peer.name, "a store failed for good: restart the process"),
             Event::RunChanged => tracing::debug!(peer = %peer.name, "another run of the peer has taken over"),
             Event::Address(address) => {
                 tracing::debug!(peer = %peer.name, %address, "the peer is heard from another address");
