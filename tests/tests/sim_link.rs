@@ -99,7 +99,7 @@ fn either_end_is_killed_again_and_again() {
         for round in 0..20 {
             let until = pair.world.now() + 150 * MS;
             pair.run_until_stored("log", RecordNumber(3_000), until);
-            if (seed + round) % 2 == 0 { pair.kill_receiver() } else { pair.kill_sender() }
+            if (seed + round).is_multiple_of(2) { pair.kill_receiver() } else { pair.kill_sender() }
         }
         let at = pair.run_until_stored("log", RecordNumber(3_000), Time::from_millis(60_000));
         assert!(at.is_some(), "seed {seed}: {:?} {:?}", pair.sending().status(), pair.sending().events);

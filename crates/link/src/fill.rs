@@ -346,7 +346,7 @@ impl Sender {
         self.next_alias = self.next_alias.saturating_add(1);
         self.aliases.insert(number, Alias { stream: id, origin, confirmed: false });
         self.stream(id).alias = Some(number);
-        if number % ALIAS_REACH == 0 {
+        if number.is_multiple_of(ALIAS_REACH) {
             self.prune_aliases();
         }
         number
