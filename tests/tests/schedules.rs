@@ -35,3 +35,12 @@ fn a_clone_and_its_original_cannot_both_go_on() {
         check(seed, &[append, Op::Run(100), Op::CloneSender, clone, append, Op::Run(100), append, clone]);
     }
 }
+
+/// Found by the property above: two children of one lineage, of which neither may hold the other up for ever.
+#[test]
+fn a_clone_that_appends_at_the_same_moment() {
+    let append = |records, size| Op::Append { records, size };
+    let clone = Op::AppendClone { records: 10 };
+    let ops = [append(144, 208), append(35, 49), Op::CloneSender, Op::KillReceiver, append(2, 77), clone];
+    check(6_366_831_328_888_190_957, &ops);
+}

@@ -1,9 +1,10 @@
 //! One incoming stream: where the application stands, which records are in memory, whose they are.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 use stayfast_ranges::{Assembled, Limits, Reassembler};
 use stayfast_store::{CursorKey, Delivery, Hole, Origin, Position, Run};
-use stayfast_units::{Lineage, RecordNumber};
+use stayfast_units::{Lineage, RecordNumber, Time};
 
 /// From `first` on, records have this lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum Verdict {
 
 /// Numbers that are skipped at a time.
 const SKIP: u64 = 4096;
+/// How long a history that has stopped may keep another one waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Lineages in memory; of more the records wait until the application has stored some.
 const MAX_SEGMENTS: usize = 1024;
 
@@ -63,8 +66,10 @@ pub(crate) struct Incoming {
     pub rejected: Option<RecordNumber>,
     /// The number after the last that left `bytes`.
     taken: RecordNumber,
-    /// The number after the highest that ever came.
-    limit: RecordNumber,
+    /// The number after the highest of which anything was taken.
+    reach: RecordNumber,
+    /// When anything was taken last.
+    fresh: Time,
     /// Where tombstones stand among the holes that are in memory.
     expired: Vec<RecordNumber>,
     /// Lineages in memory: the first is the cursor's.
@@ -76,12 +81,12 @@ impl Incoming {
         let segments = alloc::vec![Segment { first: RecordNumber::ZERO, lineage: cursor.lineage }];
         let (bytes, taken) = (Reassembler::new(cursor.next, limits), cursor.next);
         let (batch, rejected, expired) = (None, None, Vec::new());
-        Incoming { key, cursor, bytes, batch, rejected, taken, limit: taken, expired, segments }
+        Incoming { key, cursor, bytes, batch, rejected, taken, reach: taken, fresh: Time::ZERO, expired, segments }
     }
 
     /// May record `n` of the lineage that began at `origin` be taken? The record at the cursor is taken if its
     /// lineage is the cursor's or opens there with the cursor's as parent; later ones if they chain to it.
-    pub(crate) fn judge(&mut self, origin: Origin, n: RecordNumber) -> Verdict {
+    pub(crate) fn judge(&mut self, now: Time, origin: Origin, n: RecordNumber) -> Verdict {
         if n < self.cursor.next {
             return Verdict::Below;
         }
@@ -89,25 +94,49 @@ impl Incoming {
             // Its origin contradicts it.
             return Verdict::Wait;
         }
-        self.limit = self.limit.max(n.next());
-        if let Some(i) = self.segments.iter().position(|segment| segment.lineage == origin.lineage) {
-            let over = self.segments.get(i + 1).is_some_and(|successor| n >= successor.first);
-            return match over {
-                false => Verdict::Take,
-                true => Verdict::Wait,
-            };
+        let known = self.segments.iter().position(|segment| segment.lineage == origin.lineage);
+        // Where what is in memory belongs to another history, if it does: not to be read under this one's name.
+        let fork = match known {
+            Some(i) => self.segments.get(i + 1).map(|successor| successor.first).filter(|first| n >= *first),
+            None if self.chains(origin) => Some(origin.first).filter(|first| *first < self.reach),
+            None if origin.first <= self.cursor.next => return Verdict::Fenced,
+            None => return Verdict::Wait,
+        };
+        if fork.is_some_and(|first| !self.displace(now, first)) {
+            return Verdict::Wait;
         }
-        let Some(last) = self.segments.last().copied() else { return Verdict::Wait };
-        if origin.parent == last.lineage && origin.first >= self.cursor.next.max(last.first) {
+        if known.is_none() {
             if self.segments.len() >= MAX_SEGMENTS {
                 return Verdict::Wait;
             }
             self.segments.push(Segment { first: origin.first, lineage: origin.lineage });
-            return Verdict::Take;
+            self.reach = self.reach.max(origin.first.next());
         }
-        // A lineage that opened at or below the cursor, and is not the cursor's, is another history.
-        let forked_here = origin.first == self.cursor.next && origin.parent == self.cursor.lineage;
-        if origin.first <= self.cursor.next && !forked_here { Verdict::Fenced } else { Verdict::Wait }
+        Verdict::Take
+    }
+
+    /// Does a lineage that begins there go on from what is stored and in memory before it?
+    fn chains(&self, origin: Origin) -> bool {
+        origin.first >= self.cursor.next && self.lineage_below(origin.first) == origin.parent
+    }
+
+    /// Two histories part at `first`, and neither is durable: the one that is complete there first will be. But one
+    /// that has stopped before that must not be in the way for ever.
+    fn displace(&mut self, now: Time, first: RecordNumber) -> bool {
+        if self.bytes.next() > first || now - self.fresh < PATIENCE {
+            return false;
+        }
+        self.bytes.discard_from(first);
+        let kept = self.segments.partition_point(|segment| segment.first < first).max(1);
+        self.segments.truncate(kept);
+        self.reach = first;
+        true
+    }
+
+    /// Record `n`, or some of it, is in memory now.
+    pub(crate) fn took(&mut self, now: Time, n: RecordNumber) {
+        self.reach = self.reach.max(n.next());
+        self.fresh = now;
     }
 
     fn lineage_below(&self, end: RecordNumber) -> Lineage {
@@ -186,7 +215,7 @@ impl Incoming {
 
     /// Others have stored everything below `n`. What is here beyond was acknowledged, so it stays.
     fn skip_to(&mut self, n: RecordNumber) {
-        if n >= self.limit && n > self.taken {
+        if n >= self.reach && n > self.taken {
             return self.reset(n);
         }
         while self.taken < n {
@@ -203,7 +232,7 @@ impl Incoming {
     fn reset(&mut self, n: RecordNumber) {
         self.bytes.reset(n);
         self.taken = n;
-        self.limit = n;
+        self.reach = n;
     }
 
     /// The cursor stands at `at`: another node was first, or what became of a batch was not known. True if what is in
@@ -268,6 +297,12 @@ mod tests {
     use super::*;
     use stayfast_units::StoreId;
 
+    impl Incoming {
+        fn at_once(&mut self, origin: Origin, n: RecordNumber) -> Verdict {
+            self.judge(Time::ZERO, origin, n)
+        }
+    }
+
     fn stream(next: u64, lineage: u64) -> Incoming {
         let key = CursorKey { sender: "pi3".into(), store: StoreId(1), stream: "orders".into() };
         let limits = Limits { bytes: 1 << 20, gaps: 256, record: 1 << 20 };
@@ -280,32 +315,32 @@ mod tests {
 
     #[test]
     fn the_first_record_ever_opens_without_a_parent() {
-        assert_eq!(stream(0, 0).judge(origin(0, 7, 0), RecordNumber(0)), Verdict::Take);
+        assert_eq!(stream(0, 0).at_once(origin(0, 7, 0), RecordNumber(0)), Verdict::Take);
     }
 
     #[test]
     fn a_lineage_continues_and_a_child_follows() {
         let mut s = stream(10, 7);
-        assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(9)), Verdict::Below);
-        assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(10)), Verdict::Take);
-        assert_eq!(s.judge(origin(12, 8, 7), RecordNumber(12)), Verdict::Take);
-        assert_eq!(s.judge(origin(14, 9, 8), RecordNumber(14)), Verdict::Take);
-        assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(12)), Verdict::Wait, "its successor has opened there");
+        assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(9)), Verdict::Below);
+        assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(10)), Verdict::Take);
+        assert_eq!(s.at_once(origin(12, 8, 7), RecordNumber(12)), Verdict::Take);
+        assert_eq!(s.at_once(origin(14, 9, 8), RecordNumber(14)), Verdict::Take);
+        assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(12)), Verdict::Wait, "its successor has opened there");
     }
 
     #[test]
     fn a_grandchild_waits_for_its_parent() {
         let mut s = stream(10, 7);
-        assert_eq!(s.judge(origin(14, 9, 8), RecordNumber(14)), Verdict::Wait);
-        assert_eq!(s.judge(origin(12, 8, 7), RecordNumber(12)), Verdict::Take);
-        assert_eq!(s.judge(origin(14, 9, 8), RecordNumber(14)), Verdict::Take);
+        assert_eq!(s.at_once(origin(14, 9, 8), RecordNumber(14)), Verdict::Wait);
+        assert_eq!(s.at_once(origin(12, 8, 7), RecordNumber(12)), Verdict::Take);
+        assert_eq!(s.at_once(origin(14, 9, 8), RecordNumber(14)), Verdict::Take);
     }
 
     #[test]
     fn a_restored_copy_is_fenced() {
         let mut s = stream(50, 7);
-        assert_eq!(s.judge(origin(40, 8, 6), RecordNumber(50)), Verdict::Fenced);
-        assert_eq!(s.judge(origin(50, 8, 6), RecordNumber(50)), Verdict::Fenced, "right number, wrong parent");
+        assert_eq!(s.at_once(origin(40, 8, 6), RecordNumber(50)), Verdict::Fenced);
+        assert_eq!(s.at_once(origin(50, 8, 6), RecordNumber(50)), Verdict::Fenced, "right number, wrong parent");
     }
 
     fn at(next: u64) -> Position {
@@ -316,7 +351,7 @@ mod tests {
     fn ten() -> Incoming {
         let mut s = stream(0, 0);
         for n in 0..10 {
-            assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
+            assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
             s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
         }
         s
@@ -334,7 +369,7 @@ mod tests {
     fn what_is_here_beyond_a_gap_that_another_node_has_filled_stays() {
         let mut s = stream(0, 0);
         for n in [5, 6, 8] {
-            assert_eq!(s.judge(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
+            assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
             s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
         }
         assert!(s.moved(at(6)));
@@ -391,26 +426,67 @@ mod tests {
     }
 
     #[test]
+    fn a_history_that_stopped_makes_way_after_a_while() {
+        let mut s = stream(10, 7);
+        assert_eq!(s.at_once(origin(10, 8, 7), RecordNumber(11)), Verdict::Take);
+        s.bytes.record(RecordNumber(11), b"of 8").unwrap();
+        s.took(Time::ZERO, RecordNumber(11));
+        let later = Time::ZERO + PATIENCE;
+        assert_eq!(s.at_once(origin(10, 9, 7), RecordNumber(10)), Verdict::Wait);
+        assert_eq!(s.judge(later, origin(10, 9, 7), RecordNumber(10)), Verdict::Take);
+        assert_eq!(s.held(), 0);
+        s.took(later, RecordNumber(10));
+        assert_eq!(s.judge(later, origin(10, 8, 7), RecordNumber(10)), Verdict::Wait, "now the other one waits");
+    }
+
+    #[test]
+    fn a_parent_makes_way_and_comes_back_likewise() {
+        let (mut s, later) = (stream(10, 7), Time::ZERO + PATIENCE);
+        assert_eq!(s.at_once(origin(10, 8, 7), RecordNumber(10)), Verdict::Take);
+        assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(10)), Verdict::Wait);
+        assert_eq!(s.judge(later, origin(0, 7, 0), RecordNumber(10)), Verdict::Take);
+        assert_eq!(s.judge(later, origin(10, 8, 7), RecordNumber(10)), Verdict::Take, "nothing of 7 was taken");
+    }
+
+    #[test]
+    fn what_is_complete_does_not_make_way() {
+        let mut s = stream(10, 7);
+        assert_eq!(s.at_once(origin(10, 8, 7), RecordNumber(10)), Verdict::Take);
+        s.bytes.record(RecordNumber(10), b"of 8").unwrap();
+        s.took(Time::ZERO, RecordNumber(10));
+        assert_eq!(s.judge(Time::ZERO + 10 * PATIENCE, origin(10, 9, 7), RecordNumber(10)), Verdict::Wait);
+    }
+
+    #[test]
     fn a_record_before_its_origin_is_not_taken() {
         let mut s = stream(10, 7);
-        assert_eq!(s.judge(origin(12, 8, 7), RecordNumber(11)), Verdict::Wait);
+        assert_eq!(s.at_once(origin(12, 8, 7), RecordNumber(11)), Verdict::Wait);
     }
 
     #[test]
     fn lineages_in_memory_are_bounded() {
         let mut s = stream(0, 1);
         for i in 0..2 * MAX_SEGMENTS as u64 {
-            let verdict = s.judge(origin(i, i + 2, i + 1), RecordNumber(i));
+            let verdict = s.at_once(origin(i, i + 2, i + 1), RecordNumber(i));
             assert_eq!(verdict == Verdict::Take, i + 1 < MAX_SEGMENTS as u64, "{i}");
         }
     }
 
     #[test]
+    fn a_child_does_not_open_over_what_its_parent_has_in_memory() {
+        let mut s = stream(10, 7);
+        assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(14)), Verdict::Take);
+        s.took(Time::ZERO, RecordNumber(14));
+        assert_eq!(s.at_once(origin(12, 8, 7), RecordNumber(12)), Verdict::Wait, "a clone of an older state");
+        assert_eq!(s.at_once(origin(15, 8, 7), RecordNumber(15)), Verdict::Take);
+    }
+
+    #[test]
     fn two_children_of_one_parent_are_settled_by_the_durable_cursor() {
         let mut s = stream(50, 7);
-        assert_eq!(s.judge(origin(50, 8, 7), RecordNumber(50)), Verdict::Take);
-        assert_eq!(s.judge(origin(50, 9, 7), RecordNumber(50)), Verdict::Wait);
+        assert_eq!(s.at_once(origin(50, 8, 7), RecordNumber(50)), Verdict::Take);
+        assert_eq!(s.at_once(origin(50, 9, 7), RecordNumber(50)), Verdict::Wait);
         s.stored(Position { next: RecordNumber(51), lineage: Lineage(8) });
-        assert_eq!(s.judge(origin(50, 9, 7), RecordNumber(51)), Verdict::Fenced);
+        assert_eq!(s.at_once(origin(50, 9, 7), RecordNumber(51)), Verdict::Fenced);
     }
 }

@@ -205,7 +205,7 @@ impl<S: Seal> Peer<S> {
             | Frame::Gap { .. }
             | Frame::Expired { .. }
             | Frame::Query { .. }
-            | Frame::Blocked { .. } => return Ok(self.receive(opened.run, frame)),
+            | Frame::Blocked { .. } => return Ok(self.receive(now, opened.run, frame)),
             Frame::Heard { .. }
             | Frame::Stored(_)
             | Frame::Answer { .. }
@@ -218,19 +218,21 @@ impl<S: Seal> Peer<S> {
     }
 
     /// Frames of the peer's sender.
-    fn receive(&mut self, run: RunId, frame: Frame<'_>) -> Taken {
+    fn receive(&mut self, now: Time, run: RunId, frame: Frame<'_>) -> Taken {
         let receiver = &mut self.receiver;
         let Some(RemoteRun { view, .. }) = self.runs.get(run) else { return Taken::No };
         match frame {
             Frame::Records(records) => {
-                receiver.on_bodies(view, records.alias, records.iter().map(|(n, body)| (n, Body::Record(body))))
+                receiver.on_bodies(now, view, records.alias, records.iter().map(|(n, body)| (n, Body::Record(body))))
             }
             Frame::Part(p) => {
                 let body = Body::Part { total: p.total, offset: p.offset, bytes: p.bytes };
-                receiver.on_body(view, p.alias, p.number, body)
+                receiver.on_body(now, view, p.alias, p.number, body)
             }
-            Frame::Gap { alias, first, count } => receiver.on_holes(view, alias, first, count, Hole::Gap),
-            Frame::Expired { alias, first, count } => receiver.on_holes(view, alias, first, count, Hole::Expired),
+            Frame::Gap { alias, first, count } => receiver.on_holes(now, view, alias, first, (count, Hole::Gap)),
+            Frame::Expired { alias, first, count } => {
+                receiver.on_holes(now, view, alias, first, (count, Hole::Expired))
+            }
             Frame::Open { alias, store, name } => receiver.on_open(view, alias, store, name),
             Frame::Origin { alias, first, lineage, parent } => {
                 receiver.on_origin(view, alias, Origin { first, lineage, parent })

@@ -271,33 +271,41 @@ impl Receiver {
     /// Several records of one frame; ends at the first that cannot be taken.
     pub(crate) fn on_bodies<'a>(
         &mut self,
+        now: Time,
         view: &mut RunView,
         alias: AliasNumber,
         mut bodies: impl Iterator<Item = (RecordNumber, Body<'a>)>,
     ) -> Taken {
-        let all = bodies.all(|(n, body)| self.on_body(view, alias, n, body) == Taken::Yes);
+        let all = bodies.all(|(n, body)| self.on_body(now, view, alias, n, body) == Taken::Yes);
         if all { Taken::Yes } else { Taken::No }
     }
 
     /// Numbers without records.
     pub(crate) fn on_holes(
         &mut self,
+        now: Time,
         view: &mut RunView,
         alias: AliasNumber,
         first: RecordNumber,
-        count: u64,
-        hole: Hole,
+        (count, hole): (u64, Hole),
     ) -> Taken {
         let known = view.aliases.get(&alias).and_then(|a| view.streams[a.stream].incoming);
         let next = known.map_or(first, |i| self.streams[i].bytes.next());
         // Of those that are known one is enough to look at: a frame may name more than anybody can count.
         let (end, skipped) = (first.plus(count), next.0.saturating_sub(first.0).min(count.saturating_sub(1)));
         let holes = (first.plus(skipped).0..end.0).map(|n| (RecordNumber(n), Body::Hole(hole)));
-        self.on_bodies(view, alias, holes)
+        self.on_bodies(now, view, alias, holes)
     }
 
     /// A record, a part of one, or a number without a record.
-    pub(crate) fn on_body(&mut self, view: &mut RunView, alias: AliasNumber, n: RecordNumber, body: Body<'_>) -> Taken {
+    pub(crate) fn on_body(
+        &mut self,
+        now: Time,
+        view: &mut RunView,
+        alias: AliasNumber,
+        n: RecordNumber,
+        body: Body<'_>,
+    ) -> Taken {
         let Some((seen, origin)) = view.aliases.get(&alias).and_then(|a| Some((a.stream, a.origin?))) else {
             return Taken::No;
         };
@@ -307,7 +315,11 @@ impl Receiver {
             return Taken::No;
         };
         let stream = &mut self.streams[i];
-        match stream.judge(origin, n) {
+        let before = stream.held();
+        let verdict = stream.judge(now, origin, n);
+        // Another history may have made way.
+        self.held = self.held + stream.held() - before;
+        match verdict {
             Verdict::Below => {
                 seen.stored_due = true;
                 return Taken::Yes;
@@ -342,7 +354,10 @@ impl Receiver {
         };
         self.held = self.held + stream.held() - before;
         match result {
-            Ok(()) => Taken::Yes,
+            Ok(()) => {
+                stream.took(now, n);
+                Taken::Yes
+            }
             Err(Refused::Record) => {
                 seen.refused = Some((n, Refusal::TooLarge));
                 seen.refused_due = true;
