@@ -353,6 +353,7 @@ mod tests {
         for n in 0..10 {
             assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
             s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
+            s.took(Time::ZERO, RecordNumber(n));
         }
         s
     }
@@ -371,6 +372,7 @@ mod tests {
         for n in [5, 6, 8] {
             assert_eq!(s.at_once(origin(0, 7, 0), RecordNumber(n)), Verdict::Take);
             s.bytes.record(RecordNumber(n), &[n as u8]).unwrap();
+            s.took(Time::ZERO, RecordNumber(n));
         }
         assert!(s.moved(at(6)));
         assert_eq!(s.deliver(100, 100).unwrap().run.bytes(), [6]);

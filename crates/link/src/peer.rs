@@ -29,6 +29,9 @@ const LOST_TOUCH: u32 = 3;
 /// Probes in a row after which there is silence, unless records are outstanding.
 const GIVE_UP: u32 = 6;
 
+/// Deadlines of the ledger that can pass at a time: loss, probe, gone.
+const LEDGER_DEADLINES: u32 = 3;
+
 pub(crate) struct Peer<S> {
     pub(crate) config: Arc<Config>,
     pub(crate) seal: S,
@@ -318,12 +321,18 @@ impl<S: Seal> Peer<S> {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        let Peer { ledger, sender, receiver, runs, .. } = self;
-        let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
-        let (timeout, report) = ledger.timeout(now, &mut sink);
-        self.control(now, &report);
-        if let Timeout::Probe { in_a_row } = timeout {
-            self.probe(in_a_row);
+        // With the first of its deadlines met, the ledger may find that another has passed.
+        for _ in 0..LEDGER_DEADLINES {
+            let Peer { ledger, sender, receiver, runs, .. } = self;
+            if ledger.next_timeout().is_none_or(|(at, _)| at > now) {
+                break;
+            }
+            let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
+            let (timeout, report) = ledger.timeout(now, &mut sink);
+            self.control(now, &report);
+            if let Timeout::Probe { in_a_row } = timeout {
+                self.probe(in_a_row);
+            }
         }
         if let Some(sender) = &mut self.sender {
             sender.handle_retry(now);
