@@ -40,6 +40,8 @@ enum Purpose {
     Wake,
 }
 
+/// Payload of an INIT, bytes, at least: who is not proven gets no more than came from there, and shall be answered.
+const SHORTEST_INIT: usize = 128;
 /// Purposes that are tried before there is nothing to send.
 const TRIES: usize = 4;
 
@@ -197,6 +199,9 @@ impl<S: Seal> Peer<S> {
             } else {
                 w.pad_to(usize::MAX);
             }
+        }
+        if kind == Kind::Init {
+            w.pad_to(SHORTEST_INIT);
         }
         let len = kind.header_len() + w.written() + TAG_LEN;
         let number = self.seal.seal(via, &mut room[..len]).ok()?;
