@@ -98,8 +98,8 @@ pub trait Harm: Subject {
 
 /// Runs the operations on [`Memory`], at the level of power and below it, and compares with the oracle.
 pub fn check(ops: &[Op]) {
-    run(&mut Model { seed: 0, level: Level::Power }, ops);
-    run(&mut Model { seed: 0, level: Level::Process }, ops);
+    run(&mut Model { sessions: 0, level: Level::Power }, ops);
+    run(&mut Model { sessions: 0, level: Level::Process }, ops);
 }
 
 /// Runs the operations on any subject and compares with the oracle. Panics where they differ.
@@ -142,31 +142,32 @@ const FAULTS: [Fault; 6] = [Fault::Io, Fault::DiskFull, Fault::Unknown, Fault::S
 
 /// [`Memory`] as a subject.
 struct Model {
-    seed: u64,
+    sessions: u32,
     level: Level,
 }
 
 impl Model {
-    fn seed(&mut self) -> u64 {
-        self.seed += 1;
-        self.seed
+    /// The seed of one more session: two are never equal, whatever the operations `choose`.
+    fn seed(&mut self, choose: u64) -> u64 {
+        self.sessions += 1;
+        u64::from(self.sessions) << 32 | choose & u64::from(u32::MAX)
     }
 }
 
 impl Subject for Model {
     type Store = Memory;
     fn fresh(&mut self) -> Memory {
-        Memory::new(self.seed()).with_level(self.level)
+        Memory::new(self.seed(0)).with_level(self.level)
     }
     fn reopen(&mut self, mut store: Memory) -> Memory {
-        store.reopen(self.seed());
+        store.reopen(self.seed(0));
         store
     }
 }
 
 impl Harm for Model {
     fn crash(&mut self, mut store: Memory, seed: u64) -> Memory {
-        store.crash(seed ^ self.seed());
+        store.crash(self.seed(seed));
         store
     }
     fn inject(&mut self, store: &mut Memory, on: On, fault: Fault) -> bool {
@@ -444,6 +445,15 @@ mod tests {
         let append = Op::Append { stream: 0, count: 1, lens: [0; 8] };
         for seed in 0..16 {
             check(&[append.clone(), Op::Trim { stream: 0, to: 2 }, append.clone(), Op::Crash { seed }]);
+        }
+    }
+
+    /// A crash may choose any number: the session after it still draws a lineage that no session before it had.
+    #[test]
+    fn no_choice_of_a_crash_brings_an_older_session_back() {
+        let append = Op::Append { stream: 0, count: 1, lens: [0; 8] };
+        for seed in 0..16 {
+            check(&[Op::Reopen, append.clone(), Op::Crash { seed }, append.clone()]);
         }
     }
 }
