@@ -8,8 +8,6 @@ use stayfast_units::Time;
 const BETA_LOSS: f64 = 0.7;
 /// What a CE mark leaves of it (RFC 8511, 3.1): a marking queue is short, a gentler answer keeps it busy.
 const BETA_ECN: f64 = 0.85;
-/// Conservative slow start grows by this part of what was acknowledged (RFC 9406, 4.3).
-const CSS_GROWTH_DIVISOR: f64 = 4.0;
 /// Far beyond any path, and whole bytes are still exact in an `f64`.
 pub(crate) const MAX_WINDOW: f64 = (1_u64 << 40) as f64;
 
@@ -61,8 +59,7 @@ impl Cubic {
         let datagram = max_datagram.max(1);
         let segment = f64::from(datagram);
         let window = (10.0 * segment).min((2.0 * segment).max(14_720.0));
-        let hystart = Hystart::new(now);
-        let current = Vars { window, threshold: f64::INFINITY, curve: None, cut: None, hystart };
+        let current = Vars { window, threshold: f64::INFINITY, curve: None, cut: None, hystart: Hystart::default() };
         Cubic { datagram, counted_to: now, current, before: None }
     }
 
@@ -77,15 +74,15 @@ impl Cubic {
     fn start(&mut self, acked: &Acked) {
         let vars = &mut self.current;
         // Only the first slow start looks for its end; a later one knows the threshold (RFC 9406, 4.3).
-        let advice = if vars.threshold.is_finite() { Advice::Fast } else { vars.hystart.on_acked(acked) };
+        let advice = if vars.threshold.is_finite() { Advice::Grow } else { vars.hystart.on_acked(acked) };
         if acked.limited {
             return;
         }
         // Late acknowledgements of a larger, earlier flight must not more than double the window at once.
         let bytes = (acked.bytes as f64).min(vars.window);
         match advice {
-            Advice::Fast => vars.window += bytes,
-            Advice::Slowly => vars.window += bytes / CSS_GROWTH_DIVISOR,
+            Advice::Grow => vars.window += bytes,
+            Advice::Hold => {}
             Advice::Leave => vars.threshold = vars.window,
         }
         vars.window = vars.window.min(vars.threshold).min(MAX_WINDOW);
@@ -190,9 +187,7 @@ impl Controller for Cubic {
     fn state(&self) -> State {
         let vars = &self.current;
         let mode = match vars.curve {
-            _ if self.in_slow_start() && vars.hystart.is_conservative() && vars.threshold.is_infinite() => {
-                "conservative slow start"
-            }
+            _ if self.in_slow_start() && vars.hystart.is_holding() && vars.threshold.is_infinite() => "held slow start",
             _ if self.in_slow_start() => "slow start",
             Some(curve) if curve.elapsed.is_zero() => "recovery",
             _ => "avoidance",

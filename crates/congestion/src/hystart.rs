@@ -2,91 +2,81 @@ use crate::Acked;
 use core::time::Duration;
 use stayfast_units::Time;
 
-// RFC 9406, 4.3.
-const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
-const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+/// A round trip that is longer by this part of the shortest one, and by at least a millisecond, is not the path's own.
+/// RFC 9406, 4.3 has the same part, and 4 to 16 ms.
 const MIN_RTT_DIVISOR: u32 = 8;
-const N_RTT_SAMPLE: u32 = 8;
-const CSS_ROUNDS: u32 = 5;
+const MIN_RTT_THRESH: Duration = Duration::from_millis(1);
+/// RFC 9406, 4.3.
+const N_RTT_SAMPLE: usize = 8;
+/// So many times the mean step from one sample to the next are chance as well.
+const NOISE_FACTOR: u32 = 2;
+/// The mean goes back over about so many samples.
+const NOISE_SAMPLES: u32 = 16;
 
 /// How the window may grow in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advice {
     /// By what was acknowledged.
-    Fast,
-    /// By a quarter of it.
-    Slowly,
-    /// The queue is filling: slow start is over.
+    Grow,
+    /// Not until it is known whether the queue stays.
+    Hold,
+    /// The path is full: slow start is over.
     Leave,
 }
 
-/// HyStart++ (RFC 9406): ends the first slow start when round trips get longer, before a window is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Ends the first slow start before a window is lost.
+///
+/// Like HyStart++ (RFC 9406) it becomes suspicious when round trips get longer. It looks at the last eight samples
+/// rather than at the shortest of the round, because a queue of one path length fills within a round; and it does not
+/// go on with care for five rounds, in which the window would triple, but holds the window for one round trip. A queue
+/// that comes from sending faster than the path for a moment is gone by then, and chance does not strike twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hystart {
-    /// A packet sent from here on belongs to the next round.
-    round_began: Time,
-    last_round: Option<Duration>,
-    this_round: Option<Duration>,
-    samples: u32,
-    css: Option<Css>,
-}
-
-/// Conservative slow start: longer round trips were seen, and it is being checked that they stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Css {
-    baseline: Duration,
-    rounds: u32,
+    count: usize,
+    recent: [Duration; N_RTT_SAMPLE],
+    last: Option<Duration>,
+    /// The mean step from one sample to the next.
+    noise: Duration,
+    held_since: Option<Time>,
 }
 
 impl Hystart {
-    pub fn new(now: Time) -> Hystart {
-        Hystart { round_began: now, last_round: None, this_round: None, samples: 0, css: None }
+    /// Whether the window is held.
+    pub fn is_holding(&self) -> bool {
+        self.held_since.is_some()
     }
 
-    /// Whether conservative slow start is on.
-    pub fn is_conservative(&self) -> bool {
-        self.css.is_some()
-    }
-
-    /// Takes in one acknowledgement. While the window is not full its round trips are known, but they say
-    /// nothing about a queue of ours, so they move nothing.
+    /// Takes in one acknowledgement. While the window is not full its round trips say nothing about a queue of ours,
+    /// so they move nothing.
     pub fn on_acked(&mut self, acked: &Acked) -> Advice {
-        let round_ended = acked.newest_sent >= self.round_began;
-        if round_ended {
-            self.round_began = acked.now;
-            self.last_round = self.this_round.take();
-            self.samples = 0;
+        let rtt = acked.latest_rtt;
+        if let Some(last) = self.last.replace(rtt) {
+            self.noise = (self.noise * (NOISE_SAMPLES - 1) + last.abs_diff(rtt)) / NOISE_SAMPLES;
         }
-        self.this_round = Some(self.this_round.map_or(acked.latest_rtt, |least| least.min(acked.latest_rtt)));
-        self.samples = self.samples.saturating_add(1);
-        if !acked.limited {
-            self.judge(round_ended);
+        if acked.limited {
+            self.count = 0;
+        } else if self.held_since.is_none_or(|since| acked.newest_sent >= since) {
+            self.recent[self.count % N_RTT_SAMPLE] = rtt;
+            self.count += 1;
         }
-        match self.css {
-            None => Advice::Fast,
-            Some(css) if css.rounds < CSS_ROUNDS => Advice::Slowly,
-            Some(_) => Advice::Leave,
+        if self.count < N_RTT_SAMPLE {
+            return if self.is_holding() { Advice::Hold } else { Advice::Grow };
+        }
+        match (self.is_longer(acked.min_rtt), self.held_since.take()) {
+            (false, _) => Advice::Grow,
+            (true, Some(_)) => Advice::Leave,
+            (true, None) => {
+                self.held_since = Some(acked.now);
+                self.count = 0;
+                Advice::Hold
+            }
         }
     }
 
-    fn judge(&mut self, round_ended: bool) {
-        if let Some(css) = &mut self.css
-            && round_ended
-        {
-            css.rounds += 1;
-        }
-        let (Some(last), Some(this)) = (self.last_round, self.this_round) else { return };
-        if self.samples < N_RTT_SAMPLE {
-            return;
-        }
-        match self.css {
-            None if this >= last.saturating_add((last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)) => {
-                self.css = Some(Css { baseline: this, rounds: 0 });
-            }
-            // The longer round trips were a passing thing.
-            Some(css) if this < css.baseline => self.css = None,
-            _ => {}
-        }
+    /// Are all of the last samples longer than path and chance explain?
+    fn is_longer(&self, min_rtt: Duration) -> bool {
+        let threshold = (min_rtt / MIN_RTT_DIVISOR).max(MIN_RTT_THRESH).saturating_add(self.noise * NOISE_FACTOR);
+        self.recent.iter().all(|&rtt| rtt >= min_rtt.saturating_add(threshold))
     }
 }
 
@@ -94,81 +84,86 @@ impl Hystart {
 mod tests {
     use super::*;
 
-    /// One round of `count` acknowledgements of `rtt`; the advice of the last one.
-    fn round(hystart: &mut Hystart, now: &mut Time, rtt: Duration, count: u32, limited: bool) -> Advice {
-        let sent = *now;
-        *now += rtt;
-        let mut advice = Advice::Fast;
-        for _ in 0..count {
-            advice = hystart.on_acked(&Acked {
-                now: *now,
-                bytes: 2_400,
-                newest_sent: sent,
-                latest_rtt: rtt,
-                smoothed_rtt: rtt,
-                min_rtt: rtt,
-                in_flight: 48_000,
-                limited,
-                rate: None,
-            });
-        }
-        advice
-    }
-
-    const FLAT: Duration = Duration::from_millis(100);
+    const MIN: Duration = Duration::from_millis(100);
     const LONGER: Duration = Duration::from_micros(112_500);
+    const SENT: Time = Time::from_millis(1_000);
 
-    fn started() -> (Hystart, Time) {
-        let (mut hystart, mut now) = (Hystart::new(Time::ZERO), Time::ZERO);
-        assert_eq!(round(&mut hystart, &mut now, FLAT, 8, false), Advice::Fast);
-        (hystart, now)
-    }
-
-    #[test]
-    fn an_eighth_longer_round_trip_slows_and_five_rounds_of_it_end_slow_start() {
-        let (mut hystart, mut now) = started();
-        for _ in 0..5 {
-            assert_eq!(round(&mut hystart, &mut now, LONGER, 8, false), Advice::Slowly);
+    /// One acknowledgement of a packet sent at `sent` on a path of `min_rtt`.
+    fn acked(sent: Time, rtt: Duration, min_rtt: Duration) -> Acked {
+        Acked {
+            now: sent + rtt,
+            bytes: 2_400,
+            newest_sent: sent,
+            latest_rtt: rtt,
+            smoothed_rtt: rtt,
+            min_rtt,
+            in_flight: 48_000,
+            limited: false,
+            rate: None,
         }
-        assert_eq!(round(&mut hystart, &mut now, LONGER, 1, false), Advice::Leave);
+    }
+
+    /// `count` times the same acknowledgement; the last advice.
+    fn acks(hystart: &mut Hystart, count: u32, acked: Acked) -> Advice {
+        (0..count).fold(Advice::Grow, |_, _| hystart.on_acked(&acked))
     }
 
     #[test]
-    fn just_below_an_eighth_nothing_happens() {
-        let (mut hystart, mut now) = started();
-        assert_eq!(round(&mut hystart, &mut now, LONGER - Duration::from_nanos(1), 8, false), Advice::Fast);
+    fn longer_round_trips_hold_the_window_and_after_a_round_of_it_end_slow_start() {
+        let mut hystart = Hystart::default();
+        let first = acked(SENT, LONGER, MIN);
+        assert_eq!(acks(&mut hystart, 7, first), Advice::Grow);
+        assert_eq!(acks(&mut hystart, 1, first), Advice::Hold);
+        assert_eq!(acks(&mut hystart, 20, first), Advice::Hold, "it was sent before the window was held");
+        let second = acked(first.now, LONGER, MIN);
+        assert_eq!(acks(&mut hystart, 7, second), Advice::Hold);
+        assert_eq!(acks(&mut hystart, 1, second), Advice::Leave);
     }
 
     #[test]
-    fn seven_samples_are_not_enough() {
-        let (mut hystart, mut now) = started();
-        assert_eq!(round(&mut hystart, &mut now, LONGER, 7, false), Advice::Fast);
+    fn a_queue_that_is_gone_a_round_trip_later_lets_slow_start_go_on() {
+        let mut hystart = Hystart::default();
+        let first = acked(SENT, LONGER, MIN);
+        assert_eq!(acks(&mut hystart, 8, first), Advice::Hold);
+        assert_eq!(acks(&mut hystart, 7, acked(first.now, LONGER, MIN)), Advice::Hold);
+        assert_eq!(acks(&mut hystart, 1, acked(first.now, MIN, MIN)), Advice::Grow);
+        assert!(!hystart.is_holding());
     }
 
     #[test]
-    fn the_threshold_stays_within_4_and_16_ms() {
-        for (rtt, threshold) in [(1, 4), (20, 4), (80, 10), (400, 16)] {
-            let (rtt, threshold) = (Duration::from_millis(rtt), Duration::from_millis(threshold));
-            for (longer, expected) in
-                [(rtt + threshold, Advice::Slowly), (rtt + threshold - Duration::from_micros(1), Advice::Fast)]
+    fn one_short_sample_among_the_last_eight_clears_the_path() {
+        let mut hystart = Hystart::default();
+        let slightly = LONGER + Duration::from_millis(2);
+        assert_eq!(acks(&mut hystart, 1, acked(SENT, MIN + Duration::from_millis(10), MIN)), Advice::Grow);
+        assert_eq!(acks(&mut hystart, 7, acked(SENT, slightly, MIN)), Advice::Grow);
+        assert_eq!(acks(&mut hystart, 1, acked(SENT, slightly, MIN)), Advice::Hold);
+    }
+
+    #[test]
+    fn the_threshold_is_an_eighth_and_at_least_a_millisecond() {
+        for (min, threshold) in [(1, 1), (8, 1), (80, 10), (400, 50)] {
+            let (min, threshold) = (Duration::from_millis(min), Duration::from_millis(threshold));
+            for (rtt, expected) in
+                [(min + threshold, Advice::Hold), (min + threshold - Duration::from_nanos(1), Advice::Grow)]
             {
-                let (mut hystart, mut now) = (Hystart::new(Time::ZERO), Time::ZERO);
-                round(&mut hystart, &mut now, rtt, 8, false);
-                assert_eq!(round(&mut hystart, &mut now, longer, 8, false), expected, "{rtt:?} then {longer:?}");
+                assert_eq!(acks(&mut Hystart::default(), 8, acked(SENT, rtt, min)), expected, "{rtt:?} on {min:?}");
             }
         }
     }
 
     #[test]
-    fn shorter_round_trips_resume_slow_start() {
-        let (mut hystart, mut now) = started();
-        assert_eq!(round(&mut hystart, &mut now, LONGER, 8, false), Advice::Slowly);
-        assert_eq!(round(&mut hystart, &mut now, FLAT, 8, false), Advice::Fast);
+    fn what_jumps_from_sample_to_sample_is_chance() {
+        let mut hystart = Hystart::default();
+        for i in 0..200 {
+            let rtt = MIN + Duration::from_millis(if i % 2 == 0 { 13 } else { 20 });
+            assert_eq!(hystart.on_acked(&acked(SENT, rtt, MIN)), Advice::Grow, "sample {i}");
+            hystart.count *= usize::from(i > 50);
+        }
     }
 
     #[test]
     fn a_window_that_is_not_full_is_not_blamed_for_longer_round_trips() {
-        let (mut hystart, mut now) = started();
-        assert_eq!(round(&mut hystart, &mut now, LONGER, 20, true), Advice::Fast);
+        let limited = Acked { limited: true, ..acked(SENT, LONGER, MIN) };
+        assert_eq!(acks(&mut Hystart::default(), 20, limited), Advice::Grow);
     }
 }

@@ -82,6 +82,8 @@ impl Run {
     }
 }
 
+mod slow_start;
+
 #[test]
 fn any_sequence_keeps_the_rules() {
     let count = core::sync::atomic::AtomicUsize::new(0);
@@ -126,40 +128,6 @@ fn on_a_short_path_the_response_function_is_that_of_reno() {
         let expected = libm::sqrt(1.5 * period as f64);
         let mean = Run::cut_to(expected as u64, Duration::from_millis(5)).mean_window(period);
         assert!((mean / expected - 1.0).abs() < 0.07, "{mean} packets where Reno has {expected}");
-    }
-}
-
-/// Packets lost in the first slow start on a path of 100 ms that holds `path` packets, and its queue `queue`.
-fn lost_in_slow_start(path: u64, queue: u64) -> u64 {
-    let base = Duration::from_millis(100);
-    let mut run = Run::new(base);
-    let room = path + queue;
-    while run.cubic.in_slow_start() {
-        let window = run.cubic.window() / SEGMENT;
-        run.rtt = base.max(base * window.min(room) as u32 / path as u32);
-        if window > room {
-            return window - room;
-        }
-        run.round(|_| false);
-    }
-    let state = run.cubic.state();
-    assert_eq!(state.mode, "avoidance");
-    assert!(state.ssthresh >= Some(path * SEGMENT), "{state:?} does not fill a path of {path}");
-    0
-}
-
-/// Doubling to the end loses up to as many packets as path and queue hold. Conservative rounds grow by a
-/// quarter; to notice takes a round, so the queue must hold two paths' worth.
-#[test]
-fn the_end_of_slow_start_loses_a_third_at_most_and_on_a_deep_queue_nothing() {
-    for queues in 2..12 {
-        for path in (300..=700).step_by(20) {
-            let (lost, room) = (lost_in_slow_start(path, queues * path), (1 + queues) * path);
-            assert!(3 * lost <= room, "{lost} of {room} packets lost on a path of {path}");
-        }
-    }
-    for path in (440..=620).step_by(20) {
-        assert_eq!(lost_in_slow_start(path, 9 * path), 0);
     }
 }
 
