@@ -55,6 +55,8 @@ pub struct Machine {
     pub events: Vec<Event>,
     /// Per stream, the first record not known to be stored.
     pub stored: BTreeMap<String, RecordNumber>,
+    /// How many records the application had taken, and when.
+    pub taken: Vec<(Time, u64)>,
     /// How long each delivery takes to become durable.
     pub store_delay: Duration,
     done: VecDeque<(Time, StoreDone)>,
@@ -96,6 +98,7 @@ impl Machine {
             store,
             events: Vec::new(),
             stored: BTreeMap::new(),
+            taken: Vec::new(),
             store_delay: Duration::ZERO,
             done: VecDeque::new(),
             buf: vec![0; SEGMENTS * usize::from(config.datagram)],
@@ -143,10 +146,18 @@ impl Machine {
             // One model store is outbox and inbox at once; an operation needs one of them.
             let is_inbox =
                 matches!(op, stayfast_store::StoreOp::Deliver(_) | stayfast_store::StoreOp::ReadCursor { .. });
+            let records = match &op {
+                stayfast_store::StoreOp::Deliver(delivery) => delivery.run.len() as u64,
+                _ => 0,
+            };
             let done = match is_inbox {
                 true => perform(op, None, Some(&mut self.store)),
                 false => perform(op, Some(&mut self.store), None),
             };
+            if matches!(done, Some(StoreDone::Delivered { .. })) {
+                let before = self.taken.last().map_or(0, |(_, taken)| *taken);
+                self.taken.push((now + self.store_delay, before + records));
+            }
             match done {
                 Some(done) if is_inbox && !self.store_delay.is_zero() => {
                     self.done.push_back((now + self.store_delay, done));

@@ -43,6 +43,13 @@ enum Task {
     },
     /// Checks the queue under every interleaving that loom tries, and that it finds planted mistakes
     Models,
+    /// Every path of a plan with every transport, in simulated time: `cargo xtask matrix --help`
+    #[command(disable_help_flag = true)]
+    Matrix {
+        /// Passed on to the program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Measures
     Bench {
         #[command(subcommand)]
@@ -78,6 +85,9 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::tidy(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Models => models::models(),
+        Task::Matrix { arguments } => {
+            run(cargo(["run", "--release", "-p", "stayfast-matrix", "--bin", "matrix", "--"]).args(arguments))
+        }
         Task::Bench { kind } => bench(kind),
         Task::Demo { arguments } => {
             run(cargo(["run", "--release", "-p", "stayfast-cli", "--", "demo"]).args(arguments))

@@ -1,0 +1,12 @@
+//! The matrix: every cell of a plan, run with every transport, on the same simulated path with the same seed.
+//!
+//! A [plan](plan::Plan) is a TOML file with cells: a path, a load, what runs beside. [`run::run`] puts one transport on
+//! one cell; [`table::table`] makes a text of the outcomes that a pull request can show, [`report::html`] a page with
+//! plots. `cargo xtask matrix --help` is the command.
+#![forbid(unsafe_code)]
+
+pub mod peers;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod table;

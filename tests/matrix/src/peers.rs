@@ -1,0 +1,110 @@
+//! The transports, each as a pair of machines on a simulated path.
+
+mod ours;
+mod quinn;
+
+pub use ours::Stayfast;
+pub use quinn::{Quinn, Tuning};
+
+use crate::plan::Cell;
+use serde::{Deserialize, Serialize};
+use stayfast_sim::{PathId, World};
+use stayfast_units::Time;
+use std::fmt;
+
+/// A transport that can be put on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Ours, with CUBIC.
+    Stayfast,
+    /// quinn as it is released.
+    Quinn,
+    /// quinn with a packet threshold of 1,000 and a time threshold of 2 round trips.
+    QuinnWide,
+    /// quinn with its BBR.
+    QuinnBbr,
+}
+
+impl Kind {
+    /// All of them, in the order of the table.
+    pub const ALL: [Kind; 4] = [Kind::Stayfast, Kind::Quinn, Kind::QuinnWide, Kind::QuinnBbr];
+
+    /// The name, as plans have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Stayfast => "stayfast",
+            Kind::Quinn => "quinn",
+            Kind::QuinnWide => "quinn-wide",
+            Kind::QuinnBbr => "quinn-bbr",
+        }
+    }
+
+    /// Puts it on the path.
+    pub fn place(self, place: &mut Place<'_>, cell: &Cell, records: u64) -> Box<dyn Flow> {
+        match self {
+            Kind::Stayfast => Box::new(Stayfast::new(place, cell, records)),
+            Kind::Quinn => Box::new(Quinn::new(place, cell, records, Tuning::Default)),
+            Kind::QuinnWide => Box::new(Quinn::new(place, cell, records, Tuning::Wide)),
+            Kind::QuinnBbr => Box::new(Quinn::new(place, cell, records, Tuning::Bbr)),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        let names = Kind::ALL.map(Kind::name).join(", ");
+        Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or(format!("no transport {text}: there are {names}"))
+    }
+}
+
+/// Where a flow goes into a world.
+pub struct Place<'a> {
+    /// The world.
+    pub world: &'a mut World,
+    /// The way of the data and that of the answers.
+    pub there: PathId,
+    /// The way back.
+    pub back: PathId,
+    /// The number of the flow in this world: its addresses come from it.
+    pub flow: u8,
+    /// Where its chance comes from.
+    pub seed: u64,
+}
+
+/// A transport under way.
+pub trait Flow {
+    /// The application has so many more records to send.
+    fn offer(&mut self, world: &mut World, records: u64);
+
+    /// How many records the receiving application had at what times, in order of time.
+    fn taken<'a>(&self, world: &'a World) -> &'a [(Time, u64)];
+
+    /// How the sender is doing.
+    fn sample(&self, world: &World) -> Sample;
+}
+
+/// A sender's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Congestion window, bytes.
+    pub window: u64,
+    /// Smoothed round-trip time, microseconds.
+    pub rtt_us: u64,
+    /// Packets declared lost so far.
+    pub lost: u64,
+    /// Of those, acknowledged after all, where the transport knows.
+    pub late: u64,
+    /// Congestion events that were undone so far.
+    pub undone: u64,
+    /// Bytes sent again so far; for a transport that does not count them, the bytes it declared lost.
+    pub resent: u64,
+}

@@ -1,0 +1,77 @@
+use super::{Flow, Place, Sample};
+use crate::plan::Cell;
+use stayfast_seal::Identity;
+use stayfast_sim::{Handle, World};
+use stayfast_store::{Memory, Outbox};
+use stayfast_tests::{Entropy, Machine, Part};
+use stayfast_units::Time;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Records of one append.
+const RUN: u64 = 256;
+
+/// Our two machines with model stores.
+pub struct Stayfast {
+    sender: Handle<Machine>,
+    receiver: Handle<Machine>,
+    size: usize,
+}
+
+impl Stayfast {
+    /// Starts with `records` in the outbox.
+    pub fn new(place: &mut Place<'_>, cell: &Cell, records: u64) -> Stayfast {
+        let address = |end| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, place.flow, end)), 4711);
+        let entropy = |run| Entropy::new(place.seed, run);
+        let (ours, theirs) = (Identity::generate(&mut entropy(1)), Identity::generate(&mut entropy(2)));
+        let mut outbox = Memory::new(place.seed ^ 0x5e4d);
+        append(cell.size, records, |bodies| {
+            outbox.append(STREAM, bodies).expect("a model store takes records");
+        });
+        let (now, part) = (place.world.now(), Part::Sender(address(2)));
+        let sender = Machine::new(now, part, (&ours, theirs.public()), outbox, entropy(3));
+        let inbox = Memory::new(place.seed ^ 0x4ec1);
+        let receiver = Machine::new(now, Part::Receiver(None), (&theirs, ours.public()), inbox, entropy(4));
+        let sender = place.world.add(&format!("stayfast {} sender", place.flow), address(1), sender);
+        let receiver = place.world.add(&format!("stayfast {} receiver", place.flow), address(2), receiver);
+        place.world.route(sender, receiver, &[place.there]);
+        place.world.route(receiver, sender, &[place.back]);
+        Stayfast { sender, receiver, size: cell.size }
+    }
+}
+
+const STREAM: &str = "log";
+
+/// `records` records of `size` bytes, in runs.
+fn append(size: usize, records: u64, mut take: impl FnMut(&[&[u8]])) {
+    let body = vec![7; size];
+    let mut left = records;
+    while left > 0 {
+        let run = left.min(RUN);
+        take(&vec![&body[..]; run as usize]);
+        left -= run;
+    }
+}
+
+impl Flow for Stayfast {
+    fn offer(&mut self, world: &mut World, records: u64) {
+        if let Some(machine) = world.node_mut(self.sender) {
+            append(self.size, records, |bodies| machine.append(STREAM, bodies));
+        }
+    }
+
+    fn taken<'a>(&self, world: &'a World) -> &'a [(Time, u64)] {
+        world.node(self.receiver).map_or(&[], |machine| &machine.taken)
+    }
+
+    fn sample(&self, world: &World) -> Sample {
+        let status = world.node(self.sender).map(Machine::status).unwrap_or_default();
+        Sample {
+            window: status.window,
+            rtt_us: status.rtt.as_micros() as u64,
+            lost: status.lost,
+            late: status.late,
+            undone: status.undos,
+            resent: status.bytes_resent,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+use super::{Flow, Place, Sample};
+use crate::plan::Cell;
+use bytes::BytesMut;
+use quinn_proto::congestion::BbrConfig;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ServerConfig, StreamId,
+    TransportConfig,
+};
+use stayfast_sim::{Datagram, Handle, Node, Poll, World};
+use stayfast_units::Time;
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How quinn is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// As released.
+    Default,
+    /// Thresholds so wide that reordering seldom looks like loss.
+    Wide,
+    /// Its BBR instead of its CUBIC.
+    Bbr,
+}
+
+/// quinn's state machine, the released one: a client that writes records into one stream and a server that reads.
+pub struct Quinn {
+    client: Handle<Machine>,
+    server: Handle<Machine>,
+}
+
+/// Segments asked for at once, as quinn's driver does.
+const SEGMENTS: usize = 10;
+/// The application writes so many bytes at a time.
+const WRITE: usize = 64 << 10;
+
+impl Quinn {
+    /// Connects as soon as the world runs; `records` wait to be sent.
+    pub fn new(place: &mut Place<'_>, cell: &Cell, records: u64, tuning: Tuning) -> Quinn {
+        let address = |end| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, place.flow, end)), 4433);
+        let (client_config, server_config) = configs(tuning);
+        let mut server = Machine::new(place.seed, 2, cell.size, Some(server_config));
+        let mut client = Machine::new(place.seed, 1, cell.size, None);
+        let now = client.instant(place.world.now());
+        client.connection =
+            Some(client.endpoint.connect(now, client_config, address(2), "hub").expect("a valid name and address"));
+        client.unsent = records * cell.size as u64;
+        server.base = client.base;
+        let client = place.world.add(&format!("quinn {} client", place.flow), address(1), client);
+        let server = place.world.add(&format!("quinn {} server", place.flow), address(2), server);
+        place.world.route(client, server, &[place.there]);
+        place.world.route(server, client, &[place.back]);
+        Quinn { client, server }
+    }
+}
+
+fn configs(tuning: Tuning) -> (ClientConfig, ServerConfig) {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("ring makes keys");
+    let params = rcgen::CertificateParams::new(vec!["hub".into()]).expect("a valid name");
+    let certificate = params.self_signed(&key).expect("a valid certificate");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).expect("a certificate just made");
+    let mut transport = TransportConfig::default();
+    match tuning {
+        Tuning::Default => {}
+        Tuning::Wide => {
+            transport.packet_threshold(1_000).time_threshold(2.0);
+        }
+        Tuning::Bbr => {
+            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        }
+    }
+    let transport = Arc::new(transport);
+    let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).expect("a root is there");
+    client.transport_config(transport.clone());
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der()).into();
+    let mut server =
+        ServerConfig::with_single_cert(vec![certificate.der().clone()], key).expect("they belong together");
+    server.transport_config(transport);
+    (client, server)
+}
+
+/// One end.
+struct Machine {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    is_client: bool,
+    /// The simulator's zero.
+    base: Instant,
+    stream: Option<StreamId>,
+    /// Bytes that the application has not written yet.
+    unsent: u64,
+    /// Bytes read.
+    read: u64,
+    size: u64,
+    taken: Vec<(Time, u64)>,
+    out: VecDeque<Packet>,
+    buf: Vec<u8>,
+}
+
+struct Packet {
+    to: SocketAddr,
+    ecn: u8,
+    bytes: Vec<u8>,
+}
+
+impl Machine {
+    fn new(seed: u64, end: u8, size: usize, server: Option<ServerConfig>) -> Machine {
+        let mut rng = [end; 32];
+        rng[..8].copy_from_slice(&seed.to_le_bytes());
+        Machine {
+            endpoint: Endpoint::new(Arc::default(), server.map(Arc::new), true, Some(rng)),
+            connection: None,
+            is_client: end == 1,
+            base: Instant::now(),
+            stream: None,
+            unsent: 0,
+            read: 0,
+            size: size as u64,
+            taken: Vec::new(),
+            out: VecDeque::new(),
+            buf: Vec::new(),
+        }
+    }
+
+    fn instant(&self, now: Time) -> Instant {
+        self.base + Duration::from_nanos(now.as_nanos())
+    }
+
+    /// Lets the connection do all it can at this moment.
+    fn serve(&mut self, now: Time) {
+        let at = self.instant(now);
+        let Some((handle, mut connection)) = self.connection.take() else { return };
+        if connection.poll_timeout().is_some_and(|due| due <= at) {
+            connection.handle_timeout(at);
+        }
+        while connection.poll().is_some() {}
+        match self.is_client {
+            true => self.write(&mut connection),
+            false => self.read(now, &mut connection),
+        }
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        while let Some(transmit) = connection.poll_transmit(at, SEGMENTS, &mut self.buf) {
+            let bytes = self.buf[..transmit.size].to_vec();
+            self.buf.clear();
+            self.queue(transmit.destination, transmit.ecn, &bytes, transmit.segment_size);
+        }
+        self.connection = Some((handle, connection));
+    }
+
+    fn write(&mut self, connection: &mut Connection) {
+        if self.unsent == 0 || connection.is_handshaking() {
+            return;
+        }
+        if self.stream.is_none() {
+            self.stream = connection.streams().open(Dir::Uni);
+        }
+        let Some(id) = self.stream else { return };
+        let zeros = [0; WRITE];
+        while self.unsent > 0 {
+            let some = &zeros[..self.unsent.min(WRITE as u64) as usize];
+            let Ok(written) = connection.send_stream(id).write(some) else { return };
+            self.unsent -= written as u64;
+        }
+    }
+
+    fn read(&mut self, now: Time, connection: &mut Connection) {
+        if self.stream.is_none() {
+            self.stream = connection.streams().accept(Dir::Uni);
+        }
+        let Some(id) = self.stream else { return };
+        let mut stream = connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        let before = self.read / self.size;
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            self.read += chunk.bytes.len() as u64;
+        }
+        let _ = chunks.finalize();
+        if self.read / self.size > before {
+            self.taken.push((now, self.read / self.size));
+        }
+    }
+
+    fn queue(&mut self, to: SocketAddr, ecn: Option<EcnCodepoint>, bytes: &[u8], segment: Option<usize>) {
+        for bytes in bytes.chunks(segment.unwrap_or(bytes.len()).max(1)) {
+            self.out.push_back(Packet { to, ecn: ecn.map_or(0, |ecn| ecn as u8), bytes: bytes.to_vec() });
+        }
+    }
+}
+
+impl Node for Machine {
+    fn handle(&mut self, now: Time, datagram: &mut Datagram) {
+        let (at, mut buf) = (self.instant(now), Vec::new());
+        let data = BytesMut::from(&datagram.bytes[..]);
+        let ecn = EcnCodepoint::from_bits(datagram.ecn);
+        match self.endpoint.handle(at, datagram.from, None, ecn, data, &mut buf) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.connection {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.connection = self.endpoint.accept(incoming, at, &mut buf, None).ok();
+            }
+            Some(DatagramEvent::Response(transmit)) => {
+                self.queue(transmit.destination, transmit.ecn, &buf[..transmit.size], transmit.segment_size);
+            }
+            None => {}
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut Datagram) -> Poll {
+        if self.out.is_empty() {
+            self.serve(now);
+        }
+        if let Some(packet) = self.out.pop_front() {
+            (out.to, out.ecn) = (packet.to, packet.ecn);
+            out.bytes.extend_from_slice(&packet.bytes);
+            return Poll::Transmit;
+        }
+        let due = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
+        due.map_or(Poll::Idle, |due| Poll::WakeAt(Time::from_nanos((due - self.base).as_nanos() as u64)))
+    }
+}
+
+impl Flow for Quinn {
+    fn offer(&mut self, world: &mut World, records: u64) {
+        if let Some(client) = world.node_mut(self.client) {
+            client.unsent += records * client.size;
+        }
+    }
+
+    fn taken<'a>(&self, world: &'a World) -> &'a [(Time, u64)] {
+        world.node(self.server).map_or(&[], |server| &server.taken)
+    }
+
+    fn sample(&self, world: &World) -> Sample {
+        let connection = world.node(self.client).and_then(|client| client.connection.as_ref());
+        let path = connection.map(|(_, connection)| connection.stats().path).unwrap_or_default();
+        Sample {
+            window: path.cwnd,
+            rtt_us: path.rtt.as_micros() as u64,
+            lost: path.lost_packets,
+            late: 0,
+            undone: 0,
+            resent: path.lost_bytes,
+        }
+    }
+}

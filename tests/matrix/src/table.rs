@@ -1,0 +1,95 @@
+//! The outcomes as a text that a pull request can show.
+
+use crate::peers::Kind;
+use crate::plan::Plan;
+use crate::run::{Outcome, median};
+use std::fmt::Write;
+
+/// One line for each cell: for each transport what its median run reached, then what ours did on the way.
+///
+/// Drains are in Mbit/s of record bytes, paced loads in milliseconds (p50 / p99 / longest).
+pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
+    let peers: Vec<Kind> =
+        Kind::ALL.into_iter().filter(|peer| outcomes.iter().any(|outcome| outcome.peer == *peer)).collect();
+    let mut rows = vec![header(&peers)];
+    for cell in &plan.cells {
+        let of = |peer| {
+            let runs: Vec<Outcome> =
+                outcomes.iter().filter(|o| o.cell == cell.name && o.peer == peer).cloned().collect();
+            median(&runs).cloned()
+        };
+        let medians: Vec<Option<Outcome>> = peers.iter().map(|peer| of(*peer)).collect();
+        if medians.iter().all(Option::is_none) {
+            continue;
+        }
+        let mut row = vec![cell.name.clone()];
+        row.extend(medians.iter().map(|outcome| outcome.as_ref().map_or(String::from("-"), reached)));
+        row.push(share(&medians, &peers));
+        row.extend(on_the_way(of(Kind::Stayfast)));
+        rows.push(row);
+    }
+    align(&rows)
+}
+
+fn header(peers: &[Kind]) -> Vec<String> {
+    let mut header = vec![String::from("cell")];
+    header.extend(peers.iter().map(|peer| peer.name().to_owned()));
+    header.extend(["of best", "resent %", "lost", "late", "undone", "queue ms"].map(String::from));
+    header
+}
+
+fn reached(outcome: &Outcome) -> String {
+    let ms = |us: u64| if us < 100_000 { format!("{:.1}", us as f64 / 1e3) } else { format!("{:.0}", us as f64 / 1e3) };
+    match outcome.latency {
+        None => format!("{:.2}", outcome.mbit),
+        Some(latency) => {
+            let missing = if latency.missing > 0 { format!(" ({} missing)", latency.missing) } else { String::new() };
+            format!("{} / {} / {}{missing}", ms(latency.p50), ms(latency.p99), ms(latency.max))
+        }
+    }
+}
+
+/// Ours over the best of the others: goodput, or for a paced load their 99th percentile over ours.
+fn share(medians: &[Option<Outcome>], peers: &[Kind]) -> String {
+    let mut ours = None;
+    let mut best: Option<f64> = None;
+    for (outcome, peer) in medians.iter().zip(peers) {
+        let Some(outcome) = outcome else { continue };
+        let value = match outcome.latency {
+            None => outcome.mbit,
+            Some(latency) => 1.0 / latency.p99.max(1) as f64,
+        };
+        match peer {
+            Kind::Stayfast => ours = Some(value),
+            _ => best = Some(best.map_or(value, |best| best.max(value))),
+        }
+    }
+    match (ours, best) {
+        (Some(ours), Some(best)) if best > 0.0 => format!("{:.2}", ours / best),
+        _ => String::from("-"),
+    }
+}
+
+fn on_the_way(ours: Option<Outcome>) -> Vec<String> {
+    let Some(ours) = ours else { return vec![String::from("-"); 5] };
+    let queue = format!("{:.1}", ours.queue_us.0 as f64 / 1e3);
+    let resent = format!("{}.{}", ours.resent_permille / 10, ours.resent_permille % 10);
+    vec![resent, ours.lost.to_string(), ours.late.to_string(), ours.undone.to_string(), queue]
+}
+
+/// The first column to the left, all others to the right.
+fn align(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (i, cell) in row.iter().enumerate() {
+            let width = widths[i];
+            let _ = if i == 0 { write!(line, "{cell:<width$}") } else { write!(line, "  {cell:>width$}") };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
