@@ -190,7 +190,7 @@ impl Machine {
 
 impl Node for Machine {
     fn handle(&mut self, now: Time, datagram: &mut Datagram) {
-        self.link.handle_datagram(now, datagram.from, datagram.ecn, &mut datagram.bytes);
+        self.link.handle_datagram(now, datagram.from, datagram.ecn.bits(), &mut datagram.bytes);
     }
 
     fn poll(&mut self, now: Time, out: &mut Datagram) -> Poll {

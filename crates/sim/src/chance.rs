@@ -80,10 +80,25 @@ impl Dice {
         draw < u64::from(probability.0)
     }
 
+    /// Does it happen to this datagram, if it is to happen `part` times in `whole`? Always, if `part` is not less.
+    pub(crate) fn one_in(self, ordinal: u64, part: u64, whole: u64) -> bool {
+        self.below(ordinal, whole) < part || part >= whole
+    }
+
+    /// A number below `end`, all equally likely; 0 below 0.
+    pub(crate) fn below(self, ordinal: u64, end: u64) -> u64 {
+        ((u128::from(self.throw(ordinal)) * u128::from(end)) >> 64) as u64
+    }
+
     /// A time from zero to `most`, both included, all equally likely.
     pub(crate) fn within(self, ordinal: u64, most: Duration) -> Duration {
-        let steps = most.as_nanos().min(u128::from(u64::MAX) - 1) + 1;
-        Duration::from_nanos(((u128::from(self.throw(ordinal)) * steps) >> 64) as u64)
+        let steps = most.as_nanos().min(u128::from(u64::MAX) - 1) as u64 + 1;
+        Duration::from_nanos(self.below(ordinal, steps))
+    }
+
+    /// More dice of the same element, for a second question about the same datagram.
+    pub(crate) fn second(self) -> Dice {
+        Dice(mix(!self.0))
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::Ecn;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -18,8 +19,8 @@ pub struct Datagram {
     pub from: SocketAddr,
     /// Where it goes.
     pub to: SocketAddr,
-    /// The two ECN bits of the IP header (RFC 3168, 5): 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced.
-    pub ecn: u8,
+    /// The ECN bits of its IP header.
+    pub ecn: Ecn,
     /// What is in it.
     pub bytes: Vec<u8>,
     /// Index of the world's route it travels on.
@@ -31,7 +32,7 @@ pub struct Datagram {
 impl Datagram {
     /// A datagram without ECN.
     pub const fn new(from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) -> Datagram {
-        Datagram { from, to, ecn: 0, bytes, route: 0, hops: 0 }
+        Datagram { from, to, ecn: Ecn::NotEct, bytes, route: 0, hops: 0 }
     }
 
     /// An empty datagram from nowhere to nowhere around `bytes`.
@@ -40,10 +41,15 @@ impl Datagram {
         Datagram::new(NOWHERE, NOWHERE, bytes)
     }
 
-    /// Bytes it takes on the wire: contents, UDP, IP (20 B or 40 B, by the address it goes to), Ethernet.
+    /// Bytes it takes on the wire: the IP packet and Ethernet.
     pub const fn wire_size(&self) -> u64 {
+        self.packet_size() + ETHERNET
+    }
+
+    /// Bytes of the IP packet: contents, UDP, IP (20 B or 40 B, by the address it goes to).
+    pub const fn packet_size(&self) -> u64 {
         let udp_ip = if self.to.is_ipv6() { 48 } else { 28 };
-        self.bytes.len() as u64 + udp_ip + ETHERNET
+        self.bytes.len() as u64 + udp_ip
     }
 }
 

@@ -58,24 +58,31 @@ extern crate alloc;
 #[cfg(any(test, feature = "fuzzing"))]
 extern crate std;
 
+mod account;
 mod chance;
 mod datagram;
 mod digest;
+mod ecn;
 mod element;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod gilbert;
 mod hold;
 mod path;
+mod police;
 mod server;
 mod spec;
+mod stage;
 mod trace;
 mod world;
 
+pub use account::Stats;
 pub use chance::Probability;
 pub use datagram::{Datagram, ETHERNET};
 pub use digest::Digest;
-pub use element::{Element, Limit};
-pub use path::{HELD_MAX, Path, Stats};
+pub use ecn::Ecn;
+pub use element::{Bleach, Deviation, Element, Limit};
+pub use path::{HELD_MAX, Path};
 pub use spec::{PathError, PathSpec, Queue};
 pub use trace::{ROWS_MAX, Trace};
 pub use world::{Event, Handle, Node, NodeId, PathId, Poll, World};

@@ -1,9 +1,7 @@
-use crate::Probability;
+use crate::account::{Account, Fate};
 use crate::chance::Dice;
-use crate::datagram::{Datagram, Pool};
-use crate::element::{Element, Limit};
-use crate::hold::{Crowd, Line};
-use crate::server::Server;
+use crate::stage::{Stage, Verdict};
+use crate::{Bleach, Datagram, Deviation, Element, Limit, Probability, Stats};
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,27 +43,7 @@ pub struct Path {
     now: Time,
     stages: Vec<Stage>,
     ready: VecDeque<Datagram>,
-    stats: Stats,
-    held: usize,
-    pub(crate) pool: Pool,
-}
-
-/// What became of the datagrams on a path. At any time
-/// `entered + duplicated = left + lost + overflowed + cut +` [`Path::in_flight`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Datagrams pushed into it.
-    pub entered: u64,
-    /// Copies made by [`Element::Duplicate`].
-    pub duplicated: u64,
-    /// Datagrams popped from it.
-    pub left: u64,
-    /// Dropped by [`Element::Loss`].
-    pub lost: u64,
-    /// Dropped because a queue, or the path as a whole, was full.
-    pub overflowed: u64,
-    /// Dropped by [`Element::Outage`].
-    pub cut: u64,
+    pub(crate) account: Account,
 }
 
 /// A datagram and its place in the order in which the path took them in. The dice look at that place.
@@ -78,23 +56,6 @@ pub(crate) struct Packet {
 /// Copies count from here, so that a copy has a fate of its own.
 pub(crate) const COPY: u64 = 1 << 63;
 
-#[derive(Debug)]
-struct Stage {
-    kind: Kind,
-    dice: Dice,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Loss(Probability),
-    Duplicate(Probability),
-    Jitter(Duration, Crowd),
-    OrderedJitter(Duration, Line),
-    Delay(Duration, Line),
-    Rate(Server),
-    Outage(bool),
-}
-
 /// Building.
 impl Path {
     /// A path that hands on what it is given, at once.
@@ -106,7 +67,7 @@ impl Path {
     /// Adds an element behind the others.
     #[must_use]
     pub fn with(mut self, element: Element) -> Path {
-        self.stages.push(Stage { kind: Kind::new(element), dice: Dice::new(0, "", "", 0) });
+        self.stages.push(Stage::new(element));
         self.throw_dice();
         self
     }
@@ -117,10 +78,58 @@ impl Path {
         self.with(Element::Loss(probability))
     }
 
+    /// Adds [`Element::BurstLoss`].
+    #[must_use]
+    pub fn burst_loss(self, probability: Probability, length: u32) -> Path {
+        self.with(Element::BurstLoss(probability, length))
+    }
+
+    /// Adds [`Element::LoseNext`], with nothing to lose yet.
+    #[must_use]
+    pub fn lose_next(self) -> Path {
+        self.with(Element::LoseNext(0))
+    }
+
     /// Adds [`Element::Duplicate`].
     #[must_use]
     pub fn duplicate(self, probability: Probability) -> Path {
         self.with(Element::Duplicate(probability))
+    }
+
+    /// Adds [`Element::Corrupt`].
+    #[must_use]
+    pub fn corrupt(self, probability: Probability) -> Path {
+        self.with(Element::Corrupt(probability))
+    }
+
+    /// Adds [`Element::Mtu`].
+    #[must_use]
+    pub fn mtu(self, bytes: u64) -> Path {
+        self.with(Element::Mtu(bytes))
+    }
+
+    /// Adds [`Element::Bleach`].
+    #[must_use]
+    pub fn bleach(self, bleach: Bleach) -> Path {
+        self.with(Element::Bleach(bleach))
+    }
+
+    /// Adds [`Element::Policer`].
+    #[must_use]
+    pub fn police(self, rate: Rate, burst: u64) -> Path {
+        self.with(Element::Policer(rate, burst))
+    }
+
+    /// Adds [`Element::Late`].
+    #[must_use]
+    pub fn late(self, share: Probability, least: Duration, most: Duration) -> Path {
+        self.with(Element::Late(Deviation { share, least, most }))
+    }
+
+    /// Adds [`Element::Early`].
+    #[must_use]
+    pub fn early(self, share: Probability, least: Duration, most: Duration) -> Path {
+        self.with(Element::Early(Deviation { share, least, most }))
     }
 
     /// Adds [`Element::Jitter`].
@@ -166,9 +175,9 @@ impl Path {
     /// Gives each stage its dice, by its kind and how many of the kind come before it.
     fn throw_dice(&mut self) {
         for i in 0..self.stages.len() {
-            let kind = self.stages[i].kind.name();
-            let nth = self.stages[..i].iter().filter(|stage| stage.kind.name() == kind).count();
-            self.stages[i].dice = Dice::new(self.seed, &self.name, kind, nth);
+            let kind = self.stages[i].name();
+            let nth = self.stages[..i].iter().filter(|stage| stage.name() == kind).count();
+            self.stages[i].throws(Dice::new(self.seed, &self.name, kind, nth));
         }
     }
 }
@@ -178,8 +187,8 @@ impl Path {
     /// Takes a datagram in at `now`. A `now` before that of an earlier call counts as that one.
     pub fn push(&mut self, now: Time, datagram: Datagram) {
         self.advance(now);
-        let ordinal = self.stats.entered;
-        self.stats.entered += 1;
+        let ordinal = self.account.stats.entered;
+        self.account.stats.entered += 1;
         self.enter(0, self.now, Packet { ordinal, datagram });
     }
 
@@ -187,8 +196,8 @@ impl Path {
     pub fn pop(&mut self, now: Time) -> Option<Datagram> {
         self.advance(now);
         let datagram = self.ready.pop_front()?;
-        self.held -= 1;
-        self.stats.left += 1;
+        self.account.held -= 1;
+        self.account.stats.left += 1;
         Some(datagram)
     }
 
@@ -203,38 +212,34 @@ impl Path {
         self.advance(now);
         let mut found = false;
         for stage in &mut self.stages {
-            found |= stage.kind.set(self.now, element);
+            found |= stage.set(self.now, element);
         }
         found
     }
 
     /// What became of the datagrams so far.
     pub fn stats(&self) -> Stats {
-        self.stats
+        self.account.stats
     }
 
     /// Datagrams in it now.
     pub fn in_flight(&self) -> usize {
-        self.held
+        self.account.held
     }
 
     /// Datagrams and bytes that wait at its bottlenecks, without those on the wire.
     pub fn queued(&self) -> (usize, u64) {
-        let waiting = self.stages.iter().filter_map(|stage| match &stage.kind {
-            Kind::Rate(server) => Some(server.waiting()),
-            _ => None,
-        });
-        waiting.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        self.stages.iter().map(Stage::queued).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// An empty buffer for the next datagram: one that was used before, if there is one.
     pub fn buffer(&mut self) -> Vec<u8> {
-        self.pool.take()
+        self.account.pool.take()
     }
 
     /// Gives back the buffer of a datagram that has been popped and dealt with.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        self.pool.put(buffer);
+        self.account.pool.put(buffer);
     }
 
     /// The stage where something happens next. At the same moment the last one goes first: what leaves a queue
@@ -242,7 +247,7 @@ impl Path {
     fn next_stage(&self) -> Option<(Time, usize)> {
         let mut next: Option<(Time, usize)> = None;
         for (i, stage) in self.stages.iter().enumerate() {
-            if let Some(due) = stage.kind.due() {
+            if let Some(due) = stage.due() {
                 next = Some(next.map_or((due, i), |first| if due <= first.0 { (due, i) } else { first }));
             }
         }
@@ -252,8 +257,8 @@ impl Path {
     /// Lets everything happen that is due by `now`, each at its own moment.
     fn advance(&mut self, now: Time) {
         while let Some((due, i)) = self.next_stage().filter(|(due, _)| *due <= now) {
-            if let Some(packet) = self.stages[i].kind.pop() {
-                self.held -= 1;
+            if let Some(packet) = self.stages[i].pop() {
+                self.account.held -= 1;
                 self.enter(i + 1, due, packet);
             }
         }
@@ -262,60 +267,26 @@ impl Path {
 
     /// Takes a packet through the stages from `first` on, until one holds it or it has come out.
     fn enter(&mut self, first: usize, now: Time, mut packet: Packet) {
-        for i in first..self.stages.len() {
-            let Stage { kind, dice } = &mut self.stages[i];
-            match kind {
-                Kind::Loss(probability) => {
-                    if dice.hit(packet.ordinal, *probability) {
-                        self.stats.lost += 1;
-                        return self.pool.put(packet.datagram.bytes);
-                    }
+        let account = &mut self.account;
+        for (i, stage) in self.stages.iter_mut().enumerate().skip(first) {
+            match stage.meet(now, &mut packet, account) {
+                Verdict::Pass => {}
+                Verdict::Drop(fate) => return account.drop(packet.datagram, fate),
+                Verdict::Copy => {
+                    let copy = packet.copy(account.pool.take());
+                    account.stats.duplicated += 1;
+                    self.enter(i + 1, now, packet);
+                    return self.enter(i + 1, now, copy);
                 }
-                Kind::Outage(true) => {
-                    self.stats.cut += 1;
-                    return self.pool.put(packet.datagram.bytes);
-                }
-                Kind::Outage(false) => {}
-                Kind::Duplicate(probability) => {
-                    if dice.hit(packet.ordinal, *probability) {
-                        let copy = packet.copy(self.pool.take());
-                        self.stats.duplicated += 1;
-                        self.enter(i + 1, now, packet);
-                        packet = copy;
-                    }
-                }
-                _ if self.held >= HELD_MAX => return self.overflow(packet),
-                Kind::Jitter(most, crowd) => {
-                    self.held += 1;
-                    return crowd.push(now + dice.within(packet.ordinal, *most), packet);
-                }
-                Kind::OrderedJitter(most, line) => {
-                    self.held += 1;
-                    return line.push(now + dice.within(packet.ordinal, *most), packet);
-                }
-                Kind::Delay(delay, line) => {
-                    self.held += 1;
-                    return line.push(now + *delay, packet);
-                }
-                Kind::Rate(server) => match server.push(now, packet) {
-                    Ok(()) => {
-                        self.held += 1;
-                        return;
-                    }
-                    Err(packet) => return self.overflow(packet),
-                },
+                Verdict::Hold if account.held < HELD_MAX => return stage.hold(now, packet, account),
+                Verdict::Hold => return account.drop(packet.datagram, Fate::Overflowed),
             }
         }
-        if self.held >= HELD_MAX {
-            return self.overflow(packet);
+        if account.held >= HELD_MAX {
+            return account.drop(packet.datagram, Fate::Overflowed);
         }
-        self.held += 1;
+        account.held += 1;
         self.ready.push_back(packet.datagram);
-    }
-
-    fn overflow(&mut self, packet: Packet) {
-        self.stats.overflowed += 1;
-        self.pool.put(packet.datagram.bytes);
     }
 }
 
@@ -325,64 +296,5 @@ impl Packet {
         buffer.extend_from_slice(&self.datagram.bytes);
         let Datagram { from, to, ecn, route, hops, .. } = self.datagram;
         Packet { ordinal: self.ordinal | COPY, datagram: Datagram { from, to, ecn, bytes: buffer, route, hops } }
-    }
-}
-
-impl Kind {
-    fn new(element: Element) -> Kind {
-        match element {
-            Element::Loss(probability) => Kind::Loss(probability),
-            Element::Duplicate(probability) => Kind::Duplicate(probability),
-            Element::Jitter(most) => Kind::Jitter(most, Crowd::default()),
-            Element::OrderedJitter(most) => Kind::OrderedJitter(most, Line::default()),
-            Element::Delay(delay) => Kind::Delay(delay, Line::default()),
-            Element::Rate(rate, limit) => Kind::Rate(Server::new(rate, limit)),
-            Element::Outage(on) => Kind::Outage(on),
-        }
-    }
-
-    /// Takes the parameters if `element` is of this kind.
-    fn set(&mut self, now: Time, element: Element) -> bool {
-        match (self, element) {
-            (Kind::Loss(old), Element::Loss(new)) => *old = new,
-            (Kind::Duplicate(old), Element::Duplicate(new)) => *old = new,
-            (Kind::Jitter(old, _), Element::Jitter(new)) => *old = new,
-            (Kind::OrderedJitter(old, _), Element::OrderedJitter(new)) => *old = new,
-            (Kind::Delay(old, _), Element::Delay(new)) => *old = new,
-            (Kind::Rate(server), Element::Rate(rate, limit)) => server.set(now, rate, limit),
-            (Kind::Outage(old), Element::Outage(new)) => *old = new,
-            _ => return false,
-        }
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Kind::Loss(_) => "loss",
-            Kind::Duplicate(_) => "duplicate",
-            Kind::Jitter(..) => "jitter",
-            Kind::OrderedJitter(..) => "ordered jitter",
-            Kind::Delay(..) => "delay",
-            Kind::Rate(_) => "rate",
-            Kind::Outage(_) => "outage",
-        }
-    }
-
-    fn due(&self) -> Option<Time> {
-        match self {
-            Kind::Jitter(_, crowd) => crowd.due(),
-            Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.due(),
-            Kind::Rate(server) => server.due(),
-            Kind::Loss(_) | Kind::Duplicate(_) | Kind::Outage(_) => None,
-        }
-    }
-
-    fn pop(&mut self) -> Option<Packet> {
-        match self {
-            Kind::Jitter(_, crowd) => crowd.pop(),
-            Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.pop(),
-            Kind::Rate(server) => server.pop(),
-            Kind::Loss(_) | Kind::Duplicate(_) | Kind::Outage(_) => None,
-        }
     }
 }

@@ -423,9 +423,9 @@ impl World {
     /// what it drops comes back and what it copies costs no allocation.
     fn with_path<R>(&mut self, i: usize, use_it: impl FnOnce(&mut Path) -> R) -> Option<R> {
         let path = self.paths.get_mut(i)?;
-        core::mem::swap(&mut self.pool, &mut path.pool);
+        core::mem::swap(&mut self.pool, &mut path.account.pool);
         let result = use_it(path);
-        core::mem::swap(&mut self.pool, &mut path.pool);
+        core::mem::swap(&mut self.pool, &mut path.account.pool);
         self.path_due[i] = path.next_timeout().unwrap_or(Time::MAX);
         Some(result)
     }
@@ -442,7 +442,7 @@ impl World {
                 }
                 digest.word(u64::from(address.port()));
             }
-            digest.word(u64::from(datagram.ecn));
+            digest.word(u64::from(datagram.ecn.bits()));
             digest.bytes(&datagram.bytes);
         }
     }
