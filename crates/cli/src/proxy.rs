@@ -18,14 +18,10 @@ const MAX_CLIENTS: usize = 256;
 const TURN: usize = 64;
 /// Longest wait, so that a request to stop is seen.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// IP and UDP headers, by which a datagram is smaller than the packet that carries it (IPv4).
-const HEADERS: usize = 28;
 
 /// What the proxy does beside the path itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Habits {
-    /// Packets larger than this vanish, bytes with IP header.
-    pub mtu: Option<usize>,
     /// All clients get a new port towards the target every so often, as behind a forgetful NAT.
     pub rebind: Option<Duration>,
 }
@@ -40,7 +36,6 @@ pub struct Proxy {
     habits: Habits,
     rebound: Instant,
     start: Instant,
-    too_large: u64,
     arrivals: Arc<AtomicU64>,
     buffer: Vec<u8>,
 }
@@ -66,7 +61,6 @@ impl Proxy {
             habits,
             rebound: Instant::now(),
             start: Instant::now(),
-            too_large: 0,
             arrivals: Arc::default(),
             buffer: vec![0; 1 << 16],
         })
@@ -88,9 +82,9 @@ impl Proxy {
         Ok(())
     }
 
-    /// What became of the datagrams: forward, back, and how many were too large.
-    pub fn stats(&self) -> (Stats, Stats, u64) {
-        (self.forward.stats(), self.back.stats(), self.too_large)
+    /// What became of the datagrams, forward and back.
+    pub fn stats(&self) -> (Stats, Stats) {
+        (self.forward.stats(), self.back.stats())
     }
 
     /// Counts clients of which a datagram has come through.
@@ -115,7 +109,6 @@ impl Proxy {
         for (address, client) in &self.clients {
             for _ in 0..TURN {
                 match client.socket.recv(&mut self.buffer) {
-                    Ok(len) if self.habits.mtu.is_some_and(|mtu| len + HEADERS > mtu) => self.too_large += 1,
                     Ok(len) => enter(&mut self.back, now, self.target, *address, &self.buffer[..len]),
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                     // Nobody listens at the target: it may come back.
@@ -136,10 +129,7 @@ impl Proxy {
                 self.clients.insert(from, Client { socket, heard, arrived: false });
             }
         }
-        match self.habits.mtu {
-            Some(mtu) if len + HEADERS > mtu => self.too_large += 1,
-            _ => enter(&mut self.forward, Time::ZERO + (heard - self.start), from, self.target, &self.buffer[..len]),
-        }
+        enter(&mut self.forward, Time::ZERO + (heard - self.start), from, self.target, &self.buffer[..len]);
         Ok(())
     }
 
@@ -221,7 +211,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     /// Runs `test` with a proxy before `target`, on this path.
-    fn with_proxy(path: &str, habits: Habits, test: impl FnOnce(SocketAddr, &UdpSocket)) -> (Stats, Stats, u64) {
+    fn with_proxy(path: &str, habits: Habits, test: impl FnOnce(SocketAddr, &UdpSocket)) -> (Stats, Stats) {
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let target = UdpSocket::bind(here).unwrap();
         target.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -256,7 +246,7 @@ mod tests {
 
     #[test]
     fn clients_get_their_own_answers_after_a_round_trip() {
-        let (forward, back, _) = with_proxy("rtt=40ms", Habits::default(), |proxy, target| {
+        let (forward, back) = with_proxy("rtt=40ms", Habits::default(), |proxy, target| {
             let (a, b) = (client(proxy), client(proxy));
             let sent = Instant::now();
             a.send(b"from a").unwrap();
@@ -278,17 +268,17 @@ mod tests {
 
     #[test]
     fn what_is_to_be_lost_is_lost() {
-        let (forward, _, too_large) = with_proxy("loss=100%", Habits::default(), |proxy, target| {
+        let (forward, _) = with_proxy("loss=100%", Habits::default(), |proxy, target| {
             client(proxy).send(b"x").unwrap();
             assert!(receive(target, &mut [0; 10]).is_err());
         });
-        assert_eq!((forward.lost, too_large), (1, 0));
+        assert_eq!((forward.lost, forward.oversize), (1, 0));
     }
 
     #[test]
     fn large_packets_vanish_and_rebinding_changes_the_port() {
-        let habits = Habits { mtu: Some(128), rebind: Some(Duration::from_millis(60)) };
-        let (.., too_large) = with_proxy("", habits, |proxy, target| {
+        let habits = Habits { rebind: Some(Duration::from_millis(60)) };
+        let (forward, _) = with_proxy("mtu=128", habits, |proxy, target| {
             let client = client(proxy);
             let mut ports = std::collections::BTreeSet::new();
             for _ in 0..5 {
@@ -301,7 +291,7 @@ mod tests {
             }
             assert!(ports.len() >= 3, "{ports:?}");
         });
-        assert_eq!(too_large, 5);
+        assert_eq!(forward.oversize, 5);
     }
 
     #[test]

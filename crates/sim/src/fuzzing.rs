@@ -341,9 +341,10 @@ mod tests {
     /// Texts made of the right words, mostly.
     #[test]
     fn any_text() {
-        const WORDS: [&str; 28] = [
+        const WORDS: [&str; 36] = [
             "rate=", "rtt=", "jitter=", "loss=", "dup=", "queue=", "seed=", "both", "ordered", "=", ".", " ", " ", " ",
-            "0", "5", "12", "999", "k", "M", "G", "s", "ms", "us", "%", "bdp", "kB", "p",
+            "0", "5", "12", "999", "k", "M", "G", "s", "ms", "us", "%", "bdp", "kB", "p", "burst=", "corrupt=",
+            "late=", "early=", "mtu=", "police=", ":", "-",
         ];
         let count = AtomicUsize::new(0);
         let bytes = bolero::produce::<Vec<u8>>().with().len(0..24usize);

@@ -1,8 +1,11 @@
-use crate::{Limit, Path, Probability};
+mod quantity;
+
+use crate::{Bleach, Deviation, Limit, Path, Probability};
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
+use quantity::{BYTES, Quantity, bits, nanos};
 use stayfast_units::Rate;
 
 /// A path, both directions, as a line of text has it: `rate=50M rtt=40ms jitter=3ms loss=1% queue=1bdp seed=7`.
@@ -10,13 +13,19 @@ use stayfast_units::Rate;
 /// | word | meaning | if absent |
 /// |---|---|---|
 /// | `rate=50M` | bit/s of the bottleneck on the forward direction; `k`, `M`, `G` | no bottleneck |
-/// | `both` | the bottleneck is on the way back as well | |
+/// | `both` | the bottleneck and the policer are on the way back as well | |
 /// | `queue=1bdp` | what may wait at it: `bdp` (rate x RTT), `B`, `kB`, `MB`, or `p` for datagrams | `1bdp` |
 /// | `rtt=40ms` | delay, half of it each way; `s`, `ms`, `us`, `ns` | 0 |
 /// | `jitter=3ms` | each datagram's delay differs from that by up to so much, earlier or later, each way | 0 |
 /// | `ordered` | jitter does not let datagrams overtake | |
 /// | `loss=1%` | loss of each datagram, each way, before the bottleneck | 0 |
+/// | `burst=4` | losses come in bursts of so many datagrams on average | each by itself |
 /// | `dup=1%` | a second copy of each datagram, each way | 0 |
+/// | `corrupt=1%` | a flipped bit, each way | 0 |
+/// | `late=1%:2ms-10ms` | this share comes later than the rest by a time between these, each way | 0 |
+/// | `early=1%:2ms-10ms` | and this share earlier, but never before it was sent | 0 |
+/// | `mtu=1420` | IP packets of more bytes vanish, each way | no limit |
+/// | `police=10M:64kB` | a policer of this rate and burst before the bottleneck | none |
 /// | `seed=7` | where all chance comes from | 0 |
 ///
 /// Numbers may have a decimal point. What [`Display`](fmt::Display) prints parses to the same value.
@@ -38,7 +47,7 @@ use stayfast_units::Rate;
 pub struct PathSpec {
     /// The bottleneck.
     pub rate: Option<Rate>,
-    /// Is it on the way back as well?
+    /// Are it and the policer on the way back as well?
     pub both: bool,
     /// What may wait at it.
     pub queue: Queue,
@@ -50,8 +59,20 @@ pub struct PathSpec {
     pub ordered: bool,
     /// Loss, each way.
     pub loss: Probability,
+    /// Mean length of the bursts in which loss comes, in datagrams; without it each datagram is lost by itself.
+    pub burst: Option<u32>,
     /// Duplication, each way.
     pub duplicate: Probability,
+    /// Corruption, each way.
+    pub corrupt: Probability,
+    /// Those that come later than the rest, each way.
+    pub late: Deviation,
+    /// Those that come earlier, each way.
+    pub early: Deviation,
+    /// The largest IP packet that gets through, in bytes, each way.
+    pub mtu: Option<u64>,
+    /// Rate of the policer and the bytes that it lets pass at once.
+    pub police: Option<(Rate, u64)>,
     /// Where all chance comes from.
     pub seed: u64,
 }
@@ -108,7 +129,7 @@ impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PathError::Unknown { word } => {
-                write!(f, "`{word}` is none of rate= both queue= rtt= jitter= ordered loss= dup= seed=")
+                write!(f, "`{word}` is none of {WORDS}")
             }
             PathError::Value { word, expected } => write!(f, "`{word}`: expected {expected}"),
             PathError::Twice { word } => write!(f, "`{word}`: was given before"),
@@ -117,18 +138,20 @@ impl fmt::Display for PathError {
     }
 }
 
+const WORDS: &str = "rate= both queue= rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= police= seed=";
+
 /// A datagram of 1,500 B with its Ethernet header.
 const FULL_SIZE: u64 = 1_514;
 
 impl PathSpec {
-    /// The direction with the bottleneck: loss, duplication, jitter, delay, then the rate.
+    /// The direction with the bottleneck: what harms datagrams, then jitter and delay, then policer and rate.
     pub fn forward(&self) -> Path {
-        self.direction("forward", self.rtt / 2, self.rate)
+        self.direction("forward", self.rtt / 2, true)
     }
 
     /// The other direction.
     pub fn back(&self) -> Path {
-        self.direction("back", self.rtt - self.rtt / 2, self.rate.filter(|_| self.both))
+        self.direction("back", self.rtt - self.rtt / 2, self.both)
     }
 
     /// What may wait at the bottleneck.
@@ -143,19 +166,51 @@ impl PathSpec {
         }
     }
 
-    /// The jitter of half the RTT, give or take, is a constant and a part that only adds. Elements that would do
-    /// nothing are there all the same, so that [`Path::set`] can change them.
-    fn direction(&self, name: &str, delay: Duration, rate: Option<Rate>) -> Path {
+    /// The delay is a constant, a part that jitter only adds to, and a part that some datagrams leave early. Elements
+    /// that would do nothing are there all the same, so that [`Path::set`] can change them.
+    fn direction(&self, name: &str, delay: Duration, narrow: bool) -> Path {
+        let (alone, in_bursts) = match self.burst {
+            None => (self.loss, Probability::ZERO),
+            Some(_) => (Probability::ZERO, self.loss),
+        };
+        let (least, most) = (self.early.least.min(delay), self.early.most.min(delay));
+        let delay = delay - most;
         let constant = delay.saturating_sub(self.jitter);
         let spread = delay.saturating_add(self.jitter) - constant;
-        let path = Path::new().loss(self.loss).duplicate(self.duplicate);
+        let (police, burst) = self.police.filter(|_| narrow).unwrap_or((Rate::ZERO, u64::MAX));
+        let path = Path::new()
+            .mtu(self.mtu.unwrap_or(u64::MAX))
+            .bleach(Bleach::Off)
+            .lose_next()
+            .loss(alone)
+            .burst_loss(in_bursts, self.burst.unwrap_or(1))
+            .duplicate(self.duplicate)
+            .corrupt(self.corrupt)
+            .late(self.late.share, self.late.least, self.late.most)
+            .early(self.early.share, least, most);
         let path = if self.ordered { path.ordered_jitter(spread) } else { path.jitter(spread) };
-        let path = path.delay(constant);
-        let path = match rate {
+        let path = path.delay(constant).police(police, burst);
+        let path = match self.rate.filter(|_| narrow) {
             Some(rate) => path.rate(rate, self.limit()),
             None => path,
         };
         path.outage().seeded(self.seed, name)
+    }
+
+    /// Words that mean nothing without others.
+    fn needs(&self, key: &str) -> Option<&'static str> {
+        match key {
+            "queue" => self.rate.is_none().then_some("rate="),
+            "both" => (self.rate.is_none() && self.police.is_none()).then_some("rate= or police="),
+            "burst" => (self.loss == Probability::ZERO).then_some("loss="),
+            _ => None,
+        }
+    }
+
+    /// Can so much be lost in bursts of this length, with a datagram between any two?
+    fn bursts_fit(&self) -> bool {
+        let lost = u64::from(self.loss.as_ppm());
+        self.burst.is_none_or(|length| lost <= (1_000_000 - lost) * u64::from(length))
     }
 }
 
@@ -171,11 +226,16 @@ impl FromStr for PathSpec {
             }
             spec.take(key, word)?;
         }
-        let mut words = text.split_whitespace();
-        match words.find(|word| matches!(key(word), "queue" | "both")).filter(|_| spec.rate.is_none()) {
-            Some(word) => Err(PathError::Needs { word: word.to_string(), other: "rate=" }),
-            None => Ok(spec),
+        for word in text.split_whitespace() {
+            if let Some(other) = spec.needs(key(word)) {
+                return Err(PathError::Needs { word: word.to_string(), other });
+            }
+            if key(word) == "burst" && !spec.bursts_fit() {
+                let expected = "bursts of n for a loss of at most n / (n + 1)";
+                return Err(PathError::Value { word: word.to_string(), expected });
+            }
         }
+        Ok(spec)
     }
 }
 
@@ -190,15 +250,35 @@ impl PathSpec {
         let read = |it: bool, expected| {
             if it { Ok(()) } else { Err(PathError::Value { word: word.to_string(), expected }) }
         };
+        const SHARE: &str = "a share such as 1% or 0.05%, at most 100%";
+        const DEVIATION: &str = "a share and a time or two, such as 1%:5ms or 1%:2ms-10ms";
         match key {
             "rate" => {
-                read(put(&mut self.rate, value.and_then(rate).map(Some)), "bit/s above 0, such as 50M, 1.5G or 64k")
+                let rate = value.and_then(quantity::rate).map(Some);
+                read(put(&mut self.rate, rate), "bit/s above 0, such as 50M, 1.5G or 64k")
             }
-            "queue" => read(put(&mut self.queue, value.and_then(queue)), "a length such as 1bdp, 64kB or 100p"),
-            "rtt" => read(put(&mut self.rtt, value.and_then(time)), "a time such as 40ms, 1.5s or 200us"),
-            "jitter" => read(put(&mut self.jitter, value.and_then(time)), "a time such as 3ms"),
-            "loss" => read(put(&mut self.loss, value.and_then(share)), "a share such as 1% or 0.05%, at most 100%"),
-            "dup" => read(put(&mut self.duplicate, value.and_then(share)), "a share such as 1% or 0.05%, at most 100%"),
+            "queue" => {
+                read(put(&mut self.queue, value.and_then(quantity::queue)), "a length such as 1bdp, 64kB or 100p")
+            }
+            "rtt" => read(put(&mut self.rtt, value.and_then(quantity::time)), "a time such as 40ms, 1.5s or 200us"),
+            "jitter" => read(put(&mut self.jitter, value.and_then(quantity::time)), "a time such as 3ms"),
+            "loss" => read(put(&mut self.loss, value.and_then(quantity::share)), SHARE),
+            "burst" => {
+                let burst = value.and_then(quantity::count).map(Some);
+                read(put(&mut self.burst, burst), "a whole number of datagrams above 0")
+            }
+            "dup" => read(put(&mut self.duplicate, value.and_then(quantity::share)), SHARE),
+            "corrupt" => read(put(&mut self.corrupt, value.and_then(quantity::share)), SHARE),
+            "late" => read(put(&mut self.late, value.and_then(quantity::deviation)), DEVIATION),
+            "early" => read(put(&mut self.early, value.and_then(quantity::deviation)), DEVIATION),
+            "mtu" => {
+                let mtu = value.and_then(quantity::plain_bytes).map(Some);
+                read(put(&mut self.mtu, mtu), "bytes of the largest IP packet, such as 1420")
+            }
+            "police" => {
+                let police = value.and_then(quantity::police).map(Some);
+                read(put(&mut self.police, police), "a rate and a burst, such as 10M:64kB")
+            }
             "seed" => read(put(&mut self.seed, value.and_then(|v| v.parse().ok())), "a whole number"),
             "both" => read(put(&mut self.both, flag()), "no value"),
             "ordered" => read(put(&mut self.ordered, flag()), "no value"),
@@ -210,68 +290,6 @@ impl PathSpec {
 /// Sets `place` if there is a value.
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
     value.map(|value| *place = value).is_some()
-}
-
-fn rate(text: &str) -> Option<Rate> {
-    let bits = quantity(text, &RATE)?;
-    Some(Rate::from_bits_per_sec(bits)).filter(|rate| *rate != Rate::ZERO)
-}
-
-fn time(text: &str) -> Option<Duration> {
-    quantity(text, &TIME).map(Duration::from_nanos)
-}
-
-fn share(text: &str) -> Option<Probability> {
-    let ppm = quantity(text, &SHARE)?;
-    u32::try_from(ppm).ok().filter(|ppm| *ppm <= 1_000_000).map(Probability::ppm)
-}
-
-fn queue(text: &str) -> Option<Queue> {
-    if let Some(thousandths) = quantity(text, &[("bdp", 1_000)]) {
-        return Some(Queue::Bdp(u32::try_from(thousandths).ok()?));
-    }
-    if let Some(packets) = quantity(text, &[("p", 1)]) {
-        return Some(Queue::Packets(u32::try_from(packets).ok()?));
-    }
-    quantity(text, &BYTES).map(Queue::Bytes)
-}
-
-/// Units with their sizes, largest first.
-type Units = [(&'static str, u64)];
-
-const RATE: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("", 1)];
-const TIME: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-const BYTES: [(&str, u64); 3] = [("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
-const SHARE: [(&str, u64); 1] = [("%", 10_000)];
-
-/// A decimal number with one of these units, in the smallest of them. None if it is not exactly that many.
-fn quantity(text: &str, units: &Units) -> Option<u64> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let size = units.iter().find(|(name, _)| *name == unit)?.1;
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
-    let mut value = whole.parse::<u64>().ok()?.checked_mul(size)?;
-    let mut place = size;
-    for digit in decimals.trim_end_matches('0').bytes() {
-        if place % 10 != 0 || !digit.is_ascii_digit() {
-            return None;
-        }
-        place /= 10;
-        value = value.checked_add(u64::from(digit - b'0') * place)?;
-    }
-    (!decimals.is_empty()).then_some(value)
-}
-
-/// A value, printed in the largest of these units of which it is a whole number.
-struct Quantity(u64, &'static Units);
-
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.1.iter().find(|(_, size)| self.0.is_multiple_of(*size)) {
-            Some((unit, size)) => write!(f, "{}{unit}", self.0 / size),
-            None => write!(f, "{}", self.0),
-        }
-    }
 }
 
 impl fmt::Display for Queue {
@@ -296,16 +314,21 @@ impl fmt::Display for PathSpec {
             gap = " ";
             Ok(())
         };
-        let nanos = |time: Duration| Quantity(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME);
-        let bits = self.rate.unwrap_or_default().bits_per_sec();
-        word(self.rate.is_some(), "rate=", &Quantity(bits, &RATE))?;
+        let (police, burst) = self.police.unwrap_or_default();
+        word(self.rate.is_some(), "rate=", &bits(self.rate.unwrap_or_default()))?;
         word(self.both, "both", &"")?;
         word(self.queue != Queue::default(), "queue=", &self.queue)?;
         word(!self.rtt.is_zero(), "rtt=", &nanos(self.rtt))?;
         word(!self.jitter.is_zero(), "jitter=", &nanos(self.jitter))?;
         word(self.ordered, "ordered", &"")?;
         word(self.loss != Probability::ZERO, "loss=", &self.loss)?;
+        word(self.burst.is_some(), "burst=", &self.burst.unwrap_or_default())?;
         word(self.duplicate != Probability::ZERO, "dup=", &self.duplicate)?;
+        word(self.corrupt != Probability::ZERO, "corrupt=", &self.corrupt)?;
+        word(self.late != Deviation::default(), "late=", &self.late)?;
+        word(self.early != Deviation::default(), "early=", &self.early)?;
+        word(self.mtu.is_some(), "mtu=", &self.mtu.unwrap_or_default())?;
+        word(self.police.is_some(), "police=", &format_args!("{}:{}", bits(police), Quantity(burst, &BYTES)))?;
         word(self.seed != 0, "seed=", &self.seed)
     }
 }
@@ -321,7 +344,8 @@ mod tests {
 
     #[test]
     fn every_word_is_understood_and_printed() {
-        let text = "rate=50M both queue=0.500bdp rtt=40ms jitter=2500us ordered loss=0.03% dup=12.5% seed=7";
+        let text = "rate=50M both queue=0.500bdp rtt=40ms jitter=2500us ordered loss=0.03% burst=4 dup=12.5% corrupt=1% \
+                    late=1%:2ms-10ms early=25%:5ms mtu=1420 police=10M:64kB seed=7";
         let spec = parse(text).unwrap();
         assert_eq!(spec.rate, Some(Rate::from_bits_per_sec(50_000_000)));
         assert_eq!(spec.queue, Queue::Bdp(500));
@@ -329,6 +353,11 @@ mod tests {
         assert_eq!(spec.jitter, Duration::from_micros(2_500));
         assert_eq!(spec.loss, Probability::ppm(300));
         assert_eq!(spec.duplicate, Probability::ppm(125_000));
+        assert_eq!(spec.burst, Some(4));
+        let ms = Duration::from_millis;
+        assert_eq!(spec.late, Deviation { share: Probability::percent(1), least: ms(2), most: ms(10) });
+        assert_eq!(spec.early, Deviation { share: Probability::percent(25), least: ms(5), most: ms(5) });
+        assert_eq!((spec.mtu, spec.police), (Some(1_420), Some((Rate::from_bits_per_sec(10_000_000), 64_000))));
         assert_eq!(spec.to_string(), text);
         assert_eq!(parse(""), Ok(PathSpec::default()));
         assert_eq!(PathSpec::default().to_string(), "");
@@ -343,6 +372,13 @@ mod tests {
         for word in ["rtt=1.5ns", "rtt=5", "rtt=", "rtt=ms", "rtt=.5s", "rtt=1.s", "rtt=1.2.3s", "rtt=-1s", "rtt"] {
             assert!(matches!(parse(word), Err(PathError::Value { word: bad, .. }) if bad == word), "{word}");
         }
+        for word in ["late=1%", "late=2ms", "late=1%:5ms-2ms", "early=1%:", "early=:1ms", "police=10M", "police=0:1kB"]
+        {
+            assert!(matches!(parse(word), Err(PathError::Value { .. })), "{word}");
+        }
+        for word in ["mtu=", "mtu=1kB", "mtu=-1", "mtu=1420.5", "burst=0", "burst=1.5", "corrupt=1"] {
+            assert!(matches!(parse(word), Err(PathError::Value { .. })), "{word}");
+        }
         for word in ["loss=101%", "loss=1", "rate=0", "rate=7", "rate=99999999999G", "queue=9999999999p", "both=1"] {
             assert!(matches!(parse(word), Err(PathError::Value { .. })), "{word}");
         }
@@ -352,11 +388,23 @@ mod tests {
     fn errors_name_the_word() {
         assert_eq!(
             parse("rtt=1s los=1%").unwrap_err().to_string(),
-            "`los=1%` is none of rate= both queue= rtt= jitter= ordered loss= dup= seed="
+            "`los=1%` is none of rate= both queue= rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= \
+             police= seed="
         );
         assert_eq!(parse("rtt=1s rtt=2s").unwrap_err().to_string(), "`rtt=2s`: was given before");
         assert_eq!(parse("queue=2bdp").unwrap_err().to_string(), "`queue=2bdp` means nothing without rate=");
-        assert_eq!(parse("both").unwrap_err(), PathError::Needs { word: "both".into(), other: "rate=" });
+        assert_eq!(parse("both").unwrap_err(), PathError::Needs { word: "both".into(), other: "rate= or police=" });
+        assert!(parse("both police=1M:9kB").is_ok());
+        assert_eq!(parse("burst=2").unwrap_err().to_string(), "`burst=2` means nothing without loss=");
+        assert!(parse("loss=66% burst=2").is_ok());
+        assert_eq!(
+            parse("burst=2 loss=67%").unwrap_err().to_string(),
+            "`burst=2`: expected bursts of n for a loss of at most n / (n + 1)"
+        );
+        assert_eq!(
+            parse("late=1%").unwrap_err().to_string(),
+            "`late=1%`: expected a share and a time or two, such as 1%:5ms or 1%:2ms-10ms"
+        );
     }
 
     #[test]

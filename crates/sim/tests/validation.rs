@@ -224,3 +224,37 @@ fn a_path_from_text_delays_by_half_the_rtt_give_or_take_the_jitter() {
         }
     }
 }
+
+#[test]
+fn a_path_from_text_is_late_early_and_lossy_both_ways() {
+    for (text, least, most) in [
+        ("rtt=40ms late=100%:2ms-10ms", 22, 30),
+        ("rtt=40ms early=100%:2ms-10ms", 10, 18),
+        ("rtt=40ms jitter=3ms early=50%:10ms", 7, 23),
+        ("rtt=8ms early=50%:10ms", 0, 4),
+        ("rtt=40ms late=50%:3ms early=50%:5ms", 15, 23),
+    ] {
+        let spec: PathSpec = text.parse().unwrap();
+        for mut path in [spec.forward(), spec.back()] {
+            let out = send(&mut path, 4_000, Duration::from_millis(50));
+            let waits = out.iter().map(|(n, time)| time.as_nanos() - n * 50_000_000);
+            let (low, high) = (waits.clone().min().unwrap(), waits.max().unwrap());
+            assert!((least * 1_000_000..=least * 1_000_000 + 50_000).contains(&low), "{text}: {low}");
+            assert!((most * 1_000_000 - 50_000..=most * 1_000_000).contains(&high), "{text}: {high}");
+        }
+    }
+    let spec: PathSpec = "loss=20% burst=4 corrupt=10% mtu=80 police=100k:9kB".parse().unwrap();
+    let stats = [spec.forward(), spec.back()].map(|mut path| {
+        // A packet of 86 B, which is too large, and then smaller ones.
+        path.push(Time::ZERO, datagram(0, 100));
+        for n in 0..10_000 {
+            path.push(Time::from_millis(n), datagram(n, 80));
+        }
+        path.stats()
+    });
+    for stats in stats {
+        assert_eq!(stats.oversize, 1);
+        assert!((1_600..2_400).contains(&stats.lost) && (600..1_000).contains(&stats.corrupted), "{stats:?}");
+    }
+    assert!(stats[0].policed > 6_000 && stats[1].policed == 0, "{stats:?}");
+}

@@ -19,6 +19,7 @@ use std::time::Duration;
 Examples:
   stayfast badnet 127.0.0.1:9000 hub:4711 --rate 50M --rtt 40ms --jitter 3ms --loss 1%
   stayfast badnet [::]:9000 [::1]:4711 --rate 1M --queue 64kB --both
+  stayfast badnet 127.0.0.1:9000 hub:4711 --rtt 40ms --loss 1% --burst 4 --late 1%:2ms-10ms
   stayfast badnet 127.0.0.1:9000 hub:4711 --rebind 60s --mtu 1420 --seed 7")]
 pub struct Arguments {
     /// Where clients send to, as ADDRESS:PORT
@@ -27,9 +28,6 @@ pub struct Arguments {
     target: String,
     #[command(flatten)]
     path: PathArguments,
-    /// Packets larger than this vanish, in bytes with the IP header
-    #[arg(long)]
-    mtu: Option<usize>,
     /// Give every client a new port towards TARGET every so often, as a forgetful NAT does
     #[arg(long, value_parser = human::parse_duration)]
     rebind: Option<Duration>,
@@ -43,8 +41,8 @@ pub struct PathArguments {
     /// Bottleneck on the way to TARGET, bit/s: 64k, 50M, 1.5G [default: none]
     #[arg(long)]
     rate: Option<String>,
-    /// The bottleneck is on the way back, too
-    #[arg(long, requires = "rate")]
+    /// The bottleneck and the policer are on the way back, too
+    #[arg(long)]
     both: bool,
     /// What may wait at the bottleneck: 64kB, 100p (packets), 0.5bdp (rate x RTT) [default: 1bdp]
     #[arg(long, requires = "rate")]
@@ -61,9 +59,27 @@ pub struct PathArguments {
     /// Loss of each datagram, each way: 1% [default: 0]
     #[arg(long)]
     loss: Option<String>,
+    /// Losses come in bursts of so many datagrams on average: 4 [default: each by itself]
+    #[arg(long, requires = "loss")]
+    burst: Option<String>,
     /// A second copy of each datagram, each way: 1% [default: 0]
     #[arg(long)]
     dup: Option<String>,
+    /// A flipped bit, each way: 0.1% [default: 0]
+    #[arg(long)]
+    corrupt: Option<String>,
+    /// This share comes later than the rest, by a time between two: 1%:2ms-10ms [default: none]
+    #[arg(long)]
+    late: Option<String>,
+    /// This share comes earlier than the rest, as far as the delay allows: 1%:2ms-10ms [default: none]
+    #[arg(long)]
+    early: Option<String>,
+    /// Packets larger than this vanish, in bytes with the IP header [default: none do]
+    #[arg(long)]
+    mtu: Option<String>,
+    /// What exceeds this rate and burst on the way to TARGET is dropped, not queued: 10M:64kB [default: nothing]
+    #[arg(long)]
+    police: Option<String>,
     /// Where all chance comes from
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -78,7 +94,13 @@ impl PathArguments {
             ("rtt", &self.rtt),
             ("jitter", &self.jitter),
             ("loss", &self.loss),
+            ("burst", &self.burst),
             ("dup", &self.dup),
+            ("corrupt", &self.corrupt),
+            ("late", &self.late),
+            ("early", &self.early),
+            ("mtu", &self.mtu),
+            ("police", &self.police),
         ];
         let mut words: Vec<String> =
             values.iter().filter_map(|(key, value)| value.as_ref().map(|value| format!("{key}={value}"))).collect();
@@ -94,34 +116,44 @@ impl Arguments {
         let interrupt = Interrupt::catch()?;
         let path = self.path.spec()?;
         let target = sockets::resolve(&self.target, self.listen)?;
-        let mut proxy = Proxy::bind(self.listen, target, &path, Habits { mtu: self.mtu, rebind: self.rebind })?;
+        let mut proxy = Proxy::bind(self.listen, target, &path, Habits { rebind: self.rebind })?;
         let listen = proxy.local_addr()?;
         let json = json!({ "listen": listen, "target": target, "path": path.to_string() });
         self.format.print(&json, &format!("{listen} -> {target}  {path}"))?;
         remark("Ctrl-C ends it");
         proxy.run(|| interrupt.is_set())?;
-        let (forward, back, too_large) = proxy.stats();
-        let json = json!({ "forward": stats_json(&forward), "back": stats_json(&back), "too_large": too_large });
-        self.format.print(&json, &stats_text(&forward, &back, too_large))
+        let (forward, back) = proxy.stats();
+        let json = json!({ "forward": stats_json(&forward), "back": stats_json(&back) });
+        self.format.print(&json, &stats_text(&forward, &back))
     }
 }
 
 fn stats_json(stats: &Stats) -> Value {
     json!({
-        "entered": stats.entered, "duplicated": stats.duplicated, "lost": stats.lost,
-        "overflowed": stats.overflowed, "left": stats.left,
+        "entered": stats.entered, "duplicated": stats.duplicated, "lost": stats.lost, "policed": stats.policed,
+        "overflowed": stats.overflowed, "too_large": stats.oversize, "corrupted": stats.corrupted, "left": stats.left,
     })
 }
 
-fn stats_text(forward: &Stats, back: &Stats, too_large: u64) -> String {
+/// What never happened has no column.
+fn stats_text(forward: &Stats, back: &Stats) -> String {
+    type Column = (&'static str, fn(&Stats) -> u64, bool);
+    let columns: [Column; 8] = [
+        ("IN", |s| s.entered, true),
+        ("LOST", |s| s.lost, true),
+        ("COPIED", |s| s.duplicated, true),
+        ("BIT FLIPPED", |s| s.corrupted, false),
+        ("TOO LARGE", |s| s.oversize, false),
+        ("POLICED", |s| s.policed, false),
+        ("QUEUE FULL", |s| s.overflowed, true),
+        ("OUT", |s| s.left, true),
+    ];
+    let shown = columns.iter().filter(|(_, number, always)| *always || number(forward) + number(back) > 0);
+    let shown: Vec<&Column> = shown.collect();
+    let header: Vec<&str> = [""].into_iter().chain(shown.iter().map(|(name, ..)| *name)).collect();
     let row = |name: &str, s: &Stats| {
-        let numbers = [s.entered, s.lost, s.duplicated, s.overflowed, s.left];
-        [name.to_string()].into_iter().chain(numbers.map(human::count)).collect()
+        let numbers = shown.iter().map(|(_, number, _)| human::count(number(s)));
+        [name.to_string()].into_iter().chain(numbers).collect()
     };
-    let header = ["", "IN", "LOST", "COPIED", "QUEUE FULL", "OUT"];
-    let mut text = table(&header, &[row("forward", forward), row("back", back)], Paint::stdout());
-    if too_large > 0 {
-        text.push_str(&format!("\n{} larger than the MTU", human::count(too_large)));
-    }
-    text
+    table(&header, &[row("forward", forward), row("back", back)], Paint::stdout())
 }
