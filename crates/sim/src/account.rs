@@ -14,6 +14,8 @@ pub struct Stats {
     pub lost: u64,
     /// Dropped because a queue, or the path as a whole, was full.
     pub overflowed: u64,
+    /// Dropped by a [`Discipline`](crate::Discipline) though there was room.
+    pub managed: u64,
     /// Dropped by [`Element::Policer`](crate::Element::Policer).
     pub policed: u64,
     /// Dropped by [`Element::Mtu`](crate::Element::Mtu).
@@ -24,6 +26,8 @@ pub struct Stats {
     pub cut: u64,
     /// Of which [`Element::Corrupt`](crate::Element::Corrupt) has flipped a bit.
     pub corrupted: u64,
+    /// Marked by a [`Discipline`](crate::Discipline) instead of dropped; twice, if two of them do.
+    pub marked: u64,
     /// Of which [`Bleach::Clear`](crate::Bleach::Clear) has cleared the ECN bits.
     pub bleached: u64,
 }
@@ -31,7 +35,7 @@ pub struct Stats {
 impl Stats {
     /// All that were dropped, for whatever reason.
     pub const fn dropped(&self) -> u64 {
-        self.lost + self.overflowed + self.policed + self.oversize + self.refused + self.cut
+        self.lost + self.overflowed + self.managed + self.policed + self.oversize + self.refused + self.cut
     }
 }
 
@@ -40,6 +44,7 @@ impl Stats {
 pub(crate) enum Fate {
     Lost,
     Overflowed,
+    Managed,
     Policed,
     Oversize,
     Refused,
@@ -62,11 +67,18 @@ impl Account {
         *match fate {
             Fate::Lost => &mut stats.lost,
             Fate::Overflowed => &mut stats.overflowed,
+            Fate::Managed => &mut stats.managed,
             Fate::Policed => &mut stats.policed,
             Fate::Oversize => &mut stats.oversize,
             Fate::Refused => &mut stats.refused,
             Fate::Cut => &mut stats.cut,
         } += 1;
         self.pool.put(datagram.bytes);
+    }
+
+    /// Drops a datagram that has been held.
+    pub(crate) fn discard(&mut self, datagram: Datagram, fate: Fate) {
+        self.held -= 1;
+        self.drop(datagram, fate);
     }
 }

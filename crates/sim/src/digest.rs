@@ -1,3 +1,5 @@
+use core::net::{IpAddr, SocketAddr};
+
 /// A running fingerprint of everything that happened: equal runs have equal digests.
 ///
 /// It tells whether two runs differ, on any machine; it is no protection against anybody.
@@ -34,6 +36,15 @@ impl Digest {
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         self.word(u64::from_le_bytes(last));
+    }
+
+    /// Adds an address and a port.
+    pub fn address(&mut self, address: SocketAddr) {
+        match address.ip() {
+            IpAddr::V4(ip) => self.bytes(&ip.octets()),
+            IpAddr::V6(ip) => self.bytes(&ip.octets()),
+        }
+        self.word(u64::from(address.port()));
     }
 
     /// The digest of all that was added.

@@ -1,4 +1,4 @@
-use crate::Probability;
+use crate::{Discipline, Probability};
 use core::time::Duration;
 use stayfast_units::Rate;
 
@@ -46,8 +46,11 @@ pub enum Element {
     /// Each datagram waits this long. Nothing overtakes, not even when the delay becomes shorter.
     Delay(Duration),
     /// A bottleneck: datagrams leave one after the other, each after its exact time on the wire; what finds the
-    /// queue full is dropped (drop-tail). At [`Rate::ZERO`] nothing leaves.
+    /// queue full is dropped (drop-tail). At [`Rate::ZERO`] nothing leaves. As a change it is for every bottleneck,
+    /// and leaves the discipline as it is.
     Rate(Rate, Limit),
+    /// A bottleneck with a discipline for its queue. As a change it is for the bottlenecks with that discipline.
+    Bottleneck(Rate, Limit, Discipline),
     /// While true, every datagram that arrives is dropped.
     Outage(bool),
 }

@@ -1,7 +1,7 @@
 use crate::account::{Account, Fate};
 use crate::chance::Dice;
 use crate::stage::{Stage, Verdict};
-use crate::{Bleach, Datagram, Deviation, Element, Limit, Probability, Stats};
+use crate::{Bleach, Datagram, Deviation, Discipline, Ecn, Element, Limit, Probability, Stats};
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -156,6 +156,12 @@ impl Path {
         self.with(Element::Rate(rate, limit))
     }
 
+    /// Adds [`Element::Bottleneck`].
+    #[must_use]
+    pub fn bottleneck(self, rate: Rate, limit: Limit, discipline: Discipline) -> Path {
+        self.with(Element::Bottleneck(rate, limit, discipline))
+    }
+
     /// Adds [`Element::Outage`], switched off.
     #[must_use]
     pub fn outage(self) -> Path {
@@ -257,7 +263,7 @@ impl Path {
     /// Lets everything happen that is due by `now`, each at its own moment.
     fn advance(&mut self, now: Time) {
         while let Some((due, i)) = self.next_stage().filter(|(due, _)| *due <= now) {
-            if let Some(packet) = self.stages[i].pop() {
+            if let Some(packet) = self.stages[i].pop(&mut self.account) {
                 self.account.held -= 1;
                 self.enter(i + 1, due, packet);
             }
@@ -291,6 +297,16 @@ impl Path {
 }
 
 impl Packet {
+    /// Tells of congestion without a drop: sets CE, if `ecn` says so and the transport takes part (RFC 3168, 5).
+    pub(crate) fn mark(&mut self, ecn: bool, account: &mut Account) -> bool {
+        let marks = ecn && self.datagram.ecn.is_capable();
+        if marks {
+            self.datagram.ecn = Ecn::Ce;
+            account.stats.marked += 1;
+        }
+        marks
+    }
+
     /// The same datagram again, in `buffer`.
     fn copy(&self, mut buffer: Vec<u8>) -> Packet {
         buffer.extend_from_slice(&self.datagram.bytes);

@@ -1,10 +1,12 @@
+use crate::account::Account;
+use crate::chance::Dice;
 use crate::element::Limit;
 use crate::path::Packet;
-use alloc::collections::VecDeque;
+use crate::queue::{Arrival, Discipline, Queue};
 use core::time::Duration;
 use stayfast_units::{Rate, Time};
 
-/// A bottleneck with a drop-tail queue: the head is on the wire, the others wait.
+/// A bottleneck: one packet is on the wire, the others wait in the queue.
 ///
 /// Work is counted in bytes times 10^9: a packet of n bytes is n x 10^9 of work, and each nanosecond does as much
 /// as the rate has bytes per second. All of it is whole numbers, and what the last nanosecond of a packet does
@@ -13,65 +15,74 @@ use stayfast_units::{Rate, Time};
 pub(crate) struct Server {
     rate: Rate,
     limit: Limit,
-    queue: VecDeque<Packet>,
-    /// Bytes in `queue` behind the head.
-    waiting: u64,
-    /// Work left of the head at `since`.
+    queue: Queue,
+    wire: Option<Packet>,
+    /// Work left of what is on the wire at `since`.
     work: u64,
     since: Time,
     due: Option<Time>,
 }
 
 impl Server {
-    pub(crate) fn new(rate: Rate, limit: Limit) -> Server {
-        Server { rate, limit, queue: VecDeque::new(), waiting: 0, work: 0, since: Time::ZERO, due: None }
+    pub(crate) fn new(rate: Rate, limit: Limit, discipline: Discipline) -> Server {
+        let queue = Queue::new(discipline);
+        Server { rate, limit, queue, wire: None, work: 0, since: Time::ZERO, due: None }
     }
 
-    /// Takes a packet, or gives it back if the queue is full.
-    pub(crate) fn push(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
-        let size = packet.datagram.wire_size();
-        if self.queue.is_empty() {
-            self.serve(now, work_of(size));
-        } else if self.limit.allows(self.queue.len(), self.waiting + size) {
-            self.waiting += size;
-        } else {
-            return Err(packet);
+    /// Takes a packet, which the account already has as held; the queue may drop it, or another one.
+    pub(crate) fn push(&mut self, now: Time, packet: Packet, dice: Dice, account: &mut Account) {
+        let limit = self.wire.as_ref().map(|_| self.limit);
+        self.queue.push(Arrival { now, dice, rate: self.rate, limit }, packet, account);
+        if self.wire.is_none() {
+            self.begin(now, 0, account);
         }
-        self.queue.push_back(packet);
-        Ok(())
     }
 
-    /// When the head has left the wire; never at rate zero.
+    /// When the packet on the wire has left it; never at rate zero.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// The head, which leaves at the moment [`Server::due`] names.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    /// The packet that leaves the wire at the moment [`Server::due`] names.
+    pub(crate) fn pop(&mut self, account: &mut Account) -> Option<Packet> {
         let done = self.due.take()?;
-        let head = self.queue.pop_front()?;
-        if let Some(next) = self.queue.front() {
-            let size = next.datagram.wire_size();
-            let rate = self.rate.bytes_per_sec();
-            let beyond = (rate - self.work % rate) % rate;
-            self.waiting -= size;
-            self.serve(done, work_of(size).saturating_sub(beyond));
-        }
-        Some(head)
+        let packet = self.wire.take()?;
+        let rate = self.rate.bytes_per_sec();
+        self.begin(done, (rate - self.work % rate) % rate, account);
+        Some(packet)
     }
 
-    /// Changes the parameters. The head keeps what has been done of it; what waits beyond a lower limit stays.
+    /// Changes rate and limit. The packet on the wire keeps what has been done of it; what waits beyond a lower
+    /// limit stays.
     pub(crate) fn set(&mut self, now: Time, rate: Rate, limit: Limit) {
         let done = self.rate.bytes_per_sec().saturating_mul((now - self.since).as_nanos() as u64);
         (self.rate, self.limit) = (rate, limit);
-        if !self.queue.is_empty() {
+        if self.wire.is_some() {
             self.serve(now, self.work.saturating_sub(done));
         }
     }
 
+    /// Changes the discipline's parameters as well; false, and nothing is changed, if it has another discipline.
+    pub(crate) fn set_all(&mut self, now: Time, rate: Rate, limit: Limit, discipline: Discipline) -> bool {
+        let same = self.queue.set(discipline);
+        if same {
+            self.set(now, rate, limit);
+        }
+        same
+    }
+
     /// Datagrams and bytes that wait, without the one on the wire.
     pub(crate) fn waiting(&self) -> (usize, u64) {
-        (self.queue.len().saturating_sub(1), self.waiting)
+        self.queue.waiting()
+    }
+
+    /// Puts the next packet on the wire, of which so much has been done.
+    fn begin(&mut self, now: Time, done: u64, account: &mut Account) {
+        self.wire = self.queue.pop(now, account);
+        if let Some(packet) = &self.wire {
+            let work = work_of(packet.datagram.wire_size());
+            self.serve(now, work.saturating_sub(done));
+        }
     }
 
     fn serve(&mut self, now: Time, work: u64) {

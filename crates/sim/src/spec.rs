@@ -1,5 +1,6 @@
 mod quantity;
 
+use crate::queue::FULL_SIZE;
 use crate::{Bleach, Deviation, Limit, Path, Probability};
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -139,9 +140,6 @@ impl fmt::Display for PathError {
 }
 
 const WORDS: &str = "rate= both queue= rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= police= seed=";
-
-/// A datagram of 1,500 B with its Ethernet header.
-const FULL_SIZE: u64 = 1_514;
 
 impl PathSpec {
     /// The direction with the bottleneck: what harms datagrams, then jitter and delay, then policer and rate.

@@ -5,7 +5,8 @@ use crate::hold::{Crowd, Line};
 use crate::path::Packet;
 use crate::police::Policer;
 use crate::server::Server;
-use crate::{Bleach, Deviation, Ecn, Element, Probability};
+use crate::{Bleach, Deviation, Discipline, Ecn, Element, Probability};
+use alloc::boxed::Box;
 use core::time::Duration;
 use stayfast_units::Time;
 
@@ -31,7 +32,7 @@ enum Kind {
     Jitter(Duration, Crowd),
     OrderedJitter(Duration, Line),
     Delay(Duration, Line),
-    Rate(Server),
+    Rate(Box<Server>),
     Outage(bool),
 }
 
@@ -63,7 +64,8 @@ impl Stage {
             Element::Jitter(most) => Kind::Jitter(most, Crowd::default()),
             Element::OrderedJitter(most) => Kind::OrderedJitter(most, Line::default()),
             Element::Delay(delay) => Kind::Delay(delay, Line::default()),
-            Element::Rate(rate, limit) => Kind::Rate(Server::new(rate, limit)),
+            Element::Rate(rate, limit) => Kind::Rate(Box::new(Server::new(rate, limit, Discipline::DropTail))),
+            Element::Bottleneck(rate, limit, discipline) => Kind::Rate(Box::new(Server::new(rate, limit, discipline))),
             Element::Outage(on) => Kind::Outage(on),
         };
         Stage { kind, dice: Dice::new(0, "", "", 0) }
@@ -86,6 +88,9 @@ impl Stage {
             (Kind::OrderedJitter(old, _), Element::OrderedJitter(new)) => *old = new,
             (Kind::Delay(old, _), Element::Delay(new)) => *old = new,
             (Kind::Rate(server), Element::Rate(rate, limit)) => server.set(now, rate, limit),
+            (Kind::Rate(server), Element::Bottleneck(rate, limit, discipline)) => {
+                return server.set_all(now, rate, limit, discipline);
+            }
             (Kind::Outage(old), Element::Outage(new)) => *old = new,
             _ => return false,
         }
@@ -176,17 +181,9 @@ impl Stage {
             Kind::Jitter(most, crowd) => crowd.push(now + dice.within(ordinal, *most), packet),
             Kind::OrderedJitter(most, line) => line.push(now + dice.within(ordinal, *most), packet),
             Kind::Delay(delay, line) => line.push(now + *delay, packet),
-            Kind::Rate(server) => {
-                if let Err(packet) = server.push(now, packet) {
-                    account.held -= 1;
-                    account.drop(packet.datagram, Fate::Overflowed);
-                }
-            }
+            Kind::Rate(server) => server.push(now, packet, dice, account),
             // The others hold nothing.
-            _ => {
-                account.held -= 1;
-                account.drop(packet.datagram, Fate::Overflowed);
-            }
+            _ => account.discard(packet.datagram, Fate::Overflowed),
         }
     }
 
@@ -201,11 +198,11 @@ impl Stage {
     }
 
     /// The packet that goes on at the moment [`Stage::due`] names.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    pub(crate) fn pop(&mut self, account: &mut Account) -> Option<Packet> {
         match &mut self.kind {
             Kind::Late(_, crowd) | Kind::Early(_, crowd) | Kind::Jitter(_, crowd) => crowd.pop(),
             Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.pop(),
-            Kind::Rate(server) => server.pop(),
+            Kind::Rate(server) => server.pop(account),
             _ => None,
         }
     }

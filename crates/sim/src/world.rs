@@ -435,13 +435,8 @@ impl World {
         digest.word(self.now.as_nanos());
         digest.word(what << 32 | u64::from(node.0));
         if let Some(datagram) = datagram {
-            for address in [datagram.from, datagram.to] {
-                match address.ip() {
-                    core::net::IpAddr::V4(ip) => digest.bytes(&ip.octets()),
-                    core::net::IpAddr::V6(ip) => digest.bytes(&ip.octets()),
-                }
-                digest.word(u64::from(address.port()));
-            }
+            digest.address(datagram.from);
+            digest.address(datagram.to);
             digest.word(u64::from(datagram.ecn.bits()));
             digest.bytes(&datagram.bytes);
         }

@@ -4,8 +4,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
-use stayfast_sim::{Datagram, Node, PathSpec, Poll, World};
-use stayfast_units::Time;
+use stayfast_sim::{CoDel, Datagram, Discipline, Limit, Node, Path, PathSpec, Poll, Probability, Red, World};
+use stayfast_units::{Rate, Time};
 use std::alloc::System;
 
 struct Counting;
@@ -76,7 +76,51 @@ impl Node for Sink {
     }
 }
 
+/// Carries so many datagrams of a hundred flows, at twice what the path can, and returns where it stopped.
+fn flood(path: &mut Path, mut now: Time, count: u64) -> Time {
+    for n in 0..count {
+        while let Some(due) = path.next_timeout().filter(|due| *due <= now) {
+            if let Some(datagram) = path.pop(due) {
+                path.recycle(datagram.bytes);
+            }
+        }
+        let mut bytes = path.buffer();
+        bytes.resize(1_200, 0);
+        let flow = SocketAddr::from(([10, 0, 0, 1], (n * n % 100) as u16));
+        path.push(now, Datagram::new(flow, SocketAddr::from(([10, 0, 0, 2], 1)), bytes));
+        now += Duration::from_micros(100);
+    }
+    now
+}
+
+/// The counter is for the whole process, so there is one test.
 #[test]
+fn after_a_warm_up_nothing_allocates() {
+    a_hundred_seconds_at_50_mbits_need_no_memory();
+    for discipline in [
+        Discipline::DropTail,
+        Discipline::Red(Red::default()),
+        Discipline::CoDel(CoDel::default()),
+        Discipline::FqCoDel(CoDel::default()),
+    ] {
+        let ms = Duration::from_millis;
+        let mut path = Path::new()
+            .burst_loss(Probability::percent(1), 3)
+            .corrupt(Probability::percent(1))
+            .late(Probability::percent(1), ms(2), ms(10))
+            .early(Probability::percent(1), ms(2), ms(10))
+            .police(Rate::from_bits_per_sec(90_000_000), 100_000)
+            .bottleneck(Rate::from_bits_per_sec(50_000_000), Limit::Packets(500), discipline);
+        let warm = flood(&mut path, Time::ZERO, 100_000);
+        let before = ALLOCATIONS.load(Relaxed);
+        flood(&mut path, warm, 200_000);
+        let allocations = ALLOCATIONS.load(Relaxed) - before;
+        // As above: one when more are late at the same time than ever before.
+        assert!(allocations < 5, "{discipline:?}: {allocations}");
+        assert!(path.stats().left > 120_000, "{:?}", path.stats());
+    }
+}
+
 fn a_hundred_seconds_at_50_mbits_need_no_memory() {
     let spec: PathSpec = "rate=50M rtt=40ms jitter=3ms loss=1% dup=1%".parse().unwrap();
     let (here, there) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());

@@ -2,7 +2,7 @@
 
 use crate::chance::Dice;
 use crate::path::COPY;
-use crate::{Bleach, Datagram, Deviation, Ecn, Element, Limit, Probability};
+use crate::{Bleach, Datagram, Deviation, Discipline, Ecn, Element, Limit, Probability};
 use alloc::vec::Vec;
 use core::time::Duration;
 use stayfast_units::{Rate, Time};
@@ -17,8 +17,12 @@ pub(super) struct Item {
     size: u64,
 }
 
-/// When each datagram comes out if nothing is changed.
-pub(super) fn calculated(elements: &[Element], pushed: &[(Time, Datagram)]) -> Vec<Item> {
+/// When each datagram comes out if nothing is changed; none for disciplines that it does not know.
+pub(super) fn calculated(elements: &[Element], pushed: &[(Time, Datagram)]) -> Option<Vec<Item>> {
+    let unknown = |element: &Element| matches!(element, Element::Bottleneck(_, _, discipline) if *discipline != Discipline::DropTail);
+    if elements.iter().any(unknown) {
+        return None;
+    }
     let item = |(ordinal, (time, datagram)): (u64, &(Time, Datagram))| Item {
         time: *time,
         ordinal,
@@ -30,7 +34,7 @@ pub(super) fn calculated(elements: &[Element], pushed: &[(Time, Datagram)]) -> V
         let nth = elements[..i].iter().filter(|other| kind(other) == kind(element)).count();
         through(*element, Dice::new(1, "test", kind(element), nth), &mut flow);
     }
-    flow
+    Some(flow)
 }
 
 fn through(element: Element, dice: Dice, flow: &mut Vec<Item>) {
@@ -65,8 +69,8 @@ fn through(element: Element, dice: Dice, flow: &mut Vec<Item>) {
             }
         }
         Element::Delay(delay) => flow.iter_mut().for_each(|item| item.time += delay),
-        Element::Outage(true) | Element::Rate(Rate::ZERO, _) => flow.clear(),
-        Element::Rate(rate, limit) => *flow = served(flow, rate, limit),
+        Element::Outage(true) | Element::Rate(Rate::ZERO, _) | Element::Bottleneck(Rate::ZERO, ..) => flow.clear(),
+        Element::Rate(rate, limit) | Element::Bottleneck(rate, limit, _) => *flow = served(flow, rate, limit),
     }
 }
 
@@ -151,7 +155,7 @@ fn kind(element: &Element) -> &'static str {
         Element::Jitter(_) => "jitter",
         Element::OrderedJitter(_) => "ordered jitter",
         Element::Delay(_) => "delay",
-        Element::Rate(..) => "rate",
+        Element::Rate(..) | Element::Bottleneck(..) => "rate",
         Element::Outage(_) => "outage",
     }
 }
