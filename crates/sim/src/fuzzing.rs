@@ -4,7 +4,9 @@ mod model;
 
 use crate::digest::Digest;
 use crate::path::COPY;
-use crate::{Bleach, CoDel, Datagram, Deviation, Discipline, Ecn, Element, Limit, Path, PathSpec, Probability, Red};
+use crate::{
+    Bleach, CoDel, Datagram, Deviation, Discipline, Ecn, Element, Limit, Path, PathSpec, Probability, Profile, Red,
+};
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,6 +22,8 @@ pub enum Op {
     Build(Part),
     /// Changes the parameters of an element.
     Change(Part),
+    /// The bottlenecks follow a profile: a rate and a time, and a time without any, in units of 64 us.
+    Follow(u16, u8, u8),
     /// Datagrams go in, at the same moment.
     Push {
         /// Bytes in each.
@@ -176,7 +180,8 @@ fn run(ops: &[Op]) -> u64 {
         for op in ops {
             match *op {
                 Op::Change(part) if changes => test.change(part.into()),
-                Op::Build(_) | Op::Change(_) => continue,
+                Op::Follow(n, on, off) if changes => test.follow(n, on, off),
+                Op::Build(_) | Op::Change(_) | Op::Follow(..) => continue,
                 Op::Push { len, count } => (0..=count % 8).for_each(|_| test.push(usize::from(len % 2_000))),
                 Op::Wait { micros } => test.run_until(test.now + Duration::from_micros(u64::from(micros))),
             }
@@ -218,6 +223,8 @@ struct Test {
     built: Vec<Element>,
     /// With the parameters that hold now.
     elements: Vec<Element>,
+    /// Has the rate a profile?
+    following: bool,
     /// When parameters first changed.
     changed: Time,
     /// Looked at whenever it asks for it.
@@ -245,6 +252,7 @@ impl Test {
             now: Time::ZERO,
             built: elements.to_vec(),
             elements: elements.to_vec(),
+            following: false,
             changed: Time::MAX,
             prompt: build(),
             late: build(),
@@ -285,6 +293,17 @@ impl Test {
         self.note_bounds();
         assert_eq!(self.prompt.set(self.now, element), expected);
         assert_eq!(self.late.set(self.now, element), expected);
+    }
+
+    fn follow(&mut self, n: u16, on: u8, off: u8) {
+        self.changed = self.changed.min(self.now);
+        let time = |n: u8| Duration::from_micros(64 * (u64::from(n) + 1));
+        let rate = Rate::from_bytes_per_sec(1_000 * (u64::from(n) + 1));
+        let profile = Profile::new(&[(rate, time(on)), (Rate::ZERO, time(off))]);
+        let expected = self.elements.iter().any(|e| matches!(e, Element::Rate(..) | Element::Bottleneck(..)));
+        assert_eq!(self.prompt.follow(self.now, profile.as_ref()), expected);
+        assert_eq!(self.late.follow(self.now, profile.as_ref()), expected);
+        self.following |= expected;
     }
 
     fn push(&mut self, len: usize) {
@@ -370,11 +389,9 @@ impl Test {
     }
 
     fn finish(mut self) -> u64 {
-        if self
-            .elements
-            .iter()
-            .any(|element| matches!(element, Element::Rate(Rate::ZERO, _) | Element::Bottleneck(Rate::ZERO, ..)))
-        {
+        let stuck = |e: &Element| matches!(e, Element::Rate(Rate::ZERO, _) | Element::Bottleneck(Rate::ZERO, ..));
+        if self.following || self.elements.iter().any(stuck) {
+            assert_eq!(self.prompt.follow(self.now, None), self.late.follow(self.now, None));
             self.change(Element::Rate(Rate::from_bytes_per_sec(1_000), Limit::NONE));
         }
         while let Some(due) = self.prompt.next_timeout() {

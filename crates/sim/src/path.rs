@@ -1,7 +1,7 @@
 use crate::account::{Account, Fate};
 use crate::chance::Dice;
 use crate::stage::{Stage, Verdict};
-use crate::{Bleach, Datagram, Deviation, Discipline, Ecn, Element, Limit, Probability, Stats};
+use crate::{Bleach, Datagram, Deviation, Discipline, Ecn, Element, Limit, Probability, Profile, Stats};
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -162,6 +162,13 @@ impl Path {
         self.with(Element::Bottleneck(rate, limit, discipline))
     }
 
+    /// The rate of the bottlenecks added so far follows a profile, which begins at [`Time::ZERO`].
+    #[must_use]
+    pub fn following(mut self, profile: &Profile) -> Path {
+        self.follow(Time::ZERO, Some(profile));
+        self
+    }
+
     /// Adds [`Element::Outage`], switched off.
     #[must_use]
     pub fn outage(self) -> Path {
@@ -219,6 +226,17 @@ impl Path {
         let mut found = false;
         for stage in &mut self.stages {
             found |= stage.set(self.now, element);
+        }
+        found
+    }
+
+    /// From `now` on the rate of every bottleneck follows this profile from its beginning; without one it stays as
+    /// it is. A rate that is set meanwhile holds until the profile's next step. False if there is no bottleneck.
+    pub fn follow(&mut self, now: Time, profile: Option<&Profile>) -> bool {
+        self.advance(now);
+        let mut found = false;
+        for stage in &mut self.stages {
+            found |= stage.follow(self.now, profile);
         }
         found
     }

@@ -2,6 +2,7 @@ use crate::account::Account;
 use crate::chance::Dice;
 use crate::element::Limit;
 use crate::path::Packet;
+use crate::profile::Profile;
 use crate::queue::{Arrival, Discipline, Queue};
 use core::time::Duration;
 use stayfast_units::{Rate, Time};
@@ -16,6 +17,7 @@ pub(crate) struct Server {
     rate: Rate,
     limit: Limit,
     queue: Queue,
+    course: Option<Course>,
     wire: Option<Packet>,
     /// Work left of what is on the wire at `since`.
     work: u64,
@@ -23,14 +25,24 @@ pub(crate) struct Server {
     due: Option<Time>,
 }
 
+/// A profile that the rate follows.
+#[derive(Debug)]
+struct Course {
+    profile: Profile,
+    begun: Time,
+    /// When the rate changes next.
+    next: Time,
+}
+
 impl Server {
     pub(crate) fn new(rate: Rate, limit: Limit, discipline: Discipline) -> Server {
         let queue = Queue::new(discipline);
-        Server { rate, limit, queue, wire: None, work: 0, since: Time::ZERO, due: None }
+        Server { rate, limit, queue, course: None, wire: None, work: 0, since: Time::ZERO, due: None }
     }
 
     /// Takes a packet, which the account already has as held; the queue may drop it, or another one.
     pub(crate) fn push(&mut self, now: Time, packet: Packet, dice: Dice, account: &mut Account) {
+        self.catch_up(now);
         let limit = self.wire.as_ref().map(|_| self.limit);
         self.queue.push(Arrival { now, dice, rate: self.rate, limit }, packet, account);
         if self.wire.is_none() {
@@ -38,13 +50,19 @@ impl Server {
         }
     }
 
-    /// When the packet on the wire has left it; never at rate zero.
+    /// When the packet on the wire has left it, never at rate zero; or when the rate changes, if that is earlier.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.due
+        let turn = self.course.as_ref().filter(|_| self.wire.is_some()).map(|course| course.next);
+        self.due.into_iter().chain(turn).min()
     }
 
-    /// The packet that leaves the wire at the moment [`Server::due`] names.
+    /// The packet that leaves the wire at the moment [`Server::due`] names; none if it is the rate that changes.
     pub(crate) fn pop(&mut self, account: &mut Account) -> Option<Packet> {
+        let turn = self.course.as_ref().map(|course| course.next);
+        if let Some(turn) = turn.filter(|turn| self.due.is_none_or(|due| *turn < due)) {
+            self.catch_up(turn);
+            return None;
+        }
         let done = self.due.take()?;
         let packet = self.wire.take()?;
         let rate = self.rate.bytes_per_sec();
@@ -55,8 +73,29 @@ impl Server {
     /// Changes rate and limit. The packet on the wire keeps what has been done of it; what waits beyond a lower
     /// limit stays.
     pub(crate) fn set(&mut self, now: Time, rate: Rate, limit: Limit) {
+        self.catch_up(now);
+        self.limit = limit;
+        self.set_rate(now, rate);
+    }
+
+    /// From now on the rate follows a profile from its beginning, or stays as it is.
+    pub(crate) fn follow(&mut self, now: Time, profile: Option<Profile>) {
+        self.catch_up(now);
+        self.course = profile.map(|profile| Course { profile, begun: now, next: now });
+        self.catch_up(now);
+    }
+
+    /// While the wire is free nobody is told that the rate has changed.
+    fn catch_up(&mut self, now: Time) {
+        let Some(course) = self.course.as_mut().filter(|course| course.next <= now) else { return };
+        let (rate, left) = course.profile.step_at(now - course.begun);
+        course.next = now + left;
+        self.set_rate(now, rate);
+    }
+
+    fn set_rate(&mut self, now: Time, rate: Rate) {
         let done = self.rate.bytes_per_sec().saturating_mul((now - self.since).as_nanos() as u64);
-        (self.rate, self.limit) = (rate, limit);
+        self.rate = rate;
         if self.wire.is_some() {
             self.serve(now, self.work.saturating_sub(done));
         }

@@ -1,4 +1,4 @@
-mod quantity;
+pub(crate) mod quantity;
 
 use crate::queue::FULL_SIZE;
 use crate::{Bleach, Deviation, Limit, Path, Probability};

@@ -4,6 +4,7 @@ use crate::gilbert::Gilbert;
 use crate::hold::{Crowd, Line};
 use crate::path::Packet;
 use crate::police::Policer;
+use crate::profile::Profile;
 use crate::server::Server;
 use crate::{Bleach, Deviation, Discipline, Ecn, Element, Probability};
 use alloc::boxed::Box;
@@ -92,6 +93,15 @@ impl Stage {
                 return server.set_all(now, rate, limit, discipline);
             }
             (Kind::Outage(old), Element::Outage(new)) => *old = new,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Has a bottleneck's rate follow a profile; false for other elements.
+    pub(crate) fn follow(&mut self, now: Time, profile: Option<&Profile>) -> bool {
+        match &mut self.kind {
+            Kind::Rate(server) => server.follow(now, profile.cloned()),
             _ => return false,
         }
         true

@@ -226,12 +226,17 @@ impl World {
         }
     }
 
-    /// Gives a node another address, as a new network or a NAT does. What is under way to the old one gets lost.
+    /// Gives a node another address, as a new network or a NAT does, and the old one is dead: what is under way to
+    /// it, or is sent to it later, is [unreachable](Event::Unreachable). What the node has sent keeps the address it
+    /// was sent from. Nobody is told; others see the new address on what the node sends next.
     pub fn rebind(&mut self, node: impl Into<NodeId>, address: SocketAddr) {
         let node = node.into();
         if let Some(place) = self.nodes.get_mut(node.0 as usize) {
-            self.addresses.remove(&place.address);
-            place.address = address;
+            let old = core::mem::replace(&mut place.address, address);
+            // Another node may have moved there.
+            if self.addresses.get(&old) == Some(&node) {
+                self.addresses.remove(&old);
+            }
             self.addresses.insert(address, node);
         }
     }
@@ -256,6 +261,12 @@ impl World {
         let i = path.0 as usize;
         let now = self.now;
         self.with_path(i, |path| path.set(now, element)).unwrap_or(false)
+    }
+
+    /// Has the bottlenecks of a path follow a profile from now on, as [`Path::follow`] does. False if it has none.
+    pub fn follow(&mut self, path: PathId, profile: Option<&crate::Profile>) -> bool {
+        let now = self.now;
+        self.with_path(path.0 as usize, |path| path.follow(now, profile)).unwrap_or(false)
     }
 
     /// Does `action` when it is `time`, before everything else that happens then; now, if that has passed.

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use stayfast_sim::{Datagram, Element, HELD_MAX, Limit, Path, PathSpec, Probability};
+use stayfast_sim::{Datagram, Element, HELD_MAX, Limit, Path, PathSpec, Probability, Profile};
 use stayfast_units::{Rate, Time};
 
 mod common;
@@ -76,6 +76,64 @@ fn a_new_rate_holds_for_the_rest_of_the_datagram_on_the_wire() {
     assert!(path.pop(Time::from_millis(9_000)).is_none());
     path.set(Time::from_millis(9_000), Element::Rate(Rate::from_bytes_per_sec(1_000), none));
     assert_eq!(path.next_timeout(), Some(Time::from_millis(9_250)));
+}
+
+#[test]
+fn a_rate_follows_its_profile_to_the_nanosecond() {
+    let text = "8M:3ms,0:2ms,80M:1ms,1M:500us";
+    let profile: Profile = text.parse().unwrap();
+    // Bytes times 10^9 carried after so long, nanosecond for nanosecond.
+    let steps = [(1_000_000, 3_000_000u64), (0, 2_000_000), (10_000_000, 1_000_000), (125_000, 500_000)];
+    let period: u64 = steps.iter().map(|(_, nanos)| nanos).sum();
+    let carried = |time: u64| {
+        let whole: u64 = steps.iter().map(|(rate, nanos)| rate * nanos).sum();
+        let mut left = time % period;
+        let part = steps.map(|(rate, nanos)| {
+            let now = left.min(nanos);
+            left -= now;
+            rate * now
+        });
+        u128::from(time / period * whole + part.iter().sum::<u64>())
+    };
+    let mut path = Path::new().rate(Rate::ZERO, Limit::NONE).following(&profile);
+    let count = 2_000u64;
+    (0..count).for_each(|n| path.push(Time::ZERO, datagram(n, 60 + n as usize % 1_400)));
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out.len() as u64, count);
+    let mut work = 0;
+    for (n, time) in out {
+        work += u128::from(60 + n % 1_400) * 1_000_000_000;
+        let (now, before) = (carried(time.as_nanos()), carried(time.as_nanos() - 1));
+        assert!(now >= work && before < work, "datagram {n} at {time:?}");
+    }
+}
+
+#[test]
+fn a_profile_goes_on_while_nothing_is_sent_and_can_end() {
+    let ms = Time::from_millis;
+    let mut path = Path::new().delay(Duration::ZERO).rate(Rate::ZERO, Limit::NONE);
+    assert!(!Path::new().loss(Probability::ZERO).follow(Time::ZERO, None));
+    let profile = Profile::new(&[
+        (Rate::from_bytes_per_sec(1_000_000), Duration::from_millis(10)),
+        (Rate::from_bytes_per_sec(100_000), Duration::from_millis(10)),
+    ]);
+    assert!(path.follow(ms(5), profile.as_ref()));
+    assert_eq!(path.next_timeout(), None);
+    // Half of it in the fast second step of a later round, the rest in the slow one.
+    path.push(ms(5 + 40 + 9), datagram(0, 1_100));
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out, [(0, ms(5 + 40 + 11))]);
+    // A rate that is set holds until the next step.
+    path.set(ms(62), Element::Rate(Rate::from_bytes_per_sec(1_000), Limit::NONE));
+    path.push(ms(62), datagram(1, 1_003));
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out[1], (1, ms(66)));
+    path.follow(ms(67), None);
+    path.push(ms(90), datagram(2, 1_000));
+    drain(&mut path, Time::MAX, &mut out);
+    assert_eq!(out[2], (2, ms(91)));
 }
 
 #[test]

@@ -190,6 +190,57 @@ fn a_new_address_is_where_datagrams_go() {
     assert_eq!(world.address(b), Some(address(3)));
 }
 
+/// Answers each datagram to where it came from.
+#[derive(Default)]
+struct Echo {
+    reply: Option<SocketAddr>,
+    seen: Vec<(Time, SocketAddr)>,
+}
+
+impl Node for Echo {
+    fn handle(&mut self, now: Time, datagram: &mut Datagram) {
+        self.seen.push((now, datagram.from));
+        self.reply = Some(datagram.from);
+    }
+
+    fn poll(&mut self, _now: Time, out: &mut Datagram) -> Poll {
+        let Some(to) = self.reply.take() else { return Poll::Idle };
+        out.to = to;
+        out.bytes.extend_from_slice(&7u64.to_le_bytes());
+        Poll::Transmit
+    }
+}
+
+#[test]
+fn a_nat_that_rebinds_changes_the_source_and_kills_what_is_on_its_way_back() {
+    let mut world = World::new(1);
+    let a = world.add("a", address(1), Ticker::new(address(2), 10 * MS));
+    let b = world.add("b", address(2), Echo::default());
+    world.connect(a, b, Path::new().delay(8 * MS));
+    world.connect(b, a, Path::new().delay(8 * MS));
+    let (old, new) = (address(1), SocketAddr::from(([10, 0, 0, 1], 40_000)));
+    // Number 2 is on its way there, the answer to number 1 on its way back.
+    world.at(Time::from_millis(25), move |world| world.rebind(a, new));
+    world.run_until(Time::from_millis(69));
+    let seen = [(8, old), (18, old), (28, old), (38, new), (48, new), (58, new), (68, new)];
+    assert_eq!(world.node(b).unwrap().seen, seen.map(|(ms, from)| (Time::from_millis(ms), from)));
+    let heard: Vec<Time> = world.node(a).unwrap().heard.iter().map(|(time, _)| *time).collect();
+    assert_eq!(heard, [16, 46, 56, 66].map(Time::from_millis));
+    assert_eq!(world.unreachable(), 2);
+}
+
+#[test]
+fn a_node_that_moves_away_leaves_its_old_address_to_whoever_has_it_now() {
+    let mut world = World::new(1);
+    let a = world.add("a", address(1), Ticker::new(address(2), 10 * MS));
+    let b = world.add("b", address(2), Ticker::silent());
+    let c = world.add("c", address(2), Ticker::silent());
+    world.connect(a, c, Path::new());
+    world.rebind(b, address(3));
+    world.run_until(Time::from_millis(5));
+    assert_eq!((world.node(c).unwrap().numbers(), world.unreachable()), (vec![0], 0));
+}
+
 #[test]
 fn observers_see_every_datagram() {
     let mut world = World::new(1);

@@ -7,15 +7,15 @@ use core::time::Duration;
 use stayfast_units::Rate;
 
 /// Units with their sizes, largest first.
-pub(super) type Units = [(&'static str, u64)];
+pub(crate) type Units = [(&'static str, u64)];
 
-pub(super) const RATE: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("", 1)];
-pub(super) const TIME: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-pub(super) const BYTES: [(&str, u64); 3] = [("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
-pub(super) const SHARE: [(&str, u64); 1] = [("%", 10_000)];
+pub(crate) const RATE: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("", 1)];
+pub(crate) const TIME: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+pub(crate) const BYTES: [(&str, u64); 3] = [("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
+pub(crate) const SHARE: [(&str, u64); 1] = [("%", 10_000)];
 
 /// A decimal number with one of these units, in the smallest of them. None if it is not exactly that many.
-pub(super) fn quantity(text: &str, units: &Units) -> Option<u64> {
+pub(crate) fn quantity(text: &str, units: &Units) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let size = units.iter().find(|(name, _)| *name == unit)?.1;
@@ -33,7 +33,7 @@ pub(super) fn quantity(text: &str, units: &Units) -> Option<u64> {
 }
 
 /// A value, printed in the largest of these units of which it is a whole number.
-pub(super) struct Quantity(pub(super) u64, pub(super) &'static Units);
+pub(crate) struct Quantity(pub(crate) u64, pub(crate) &'static Units);
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,21 +44,21 @@ impl fmt::Display for Quantity {
     }
 }
 
-pub(super) fn rate(text: &str) -> Option<Rate> {
+pub(crate) fn rate(text: &str) -> Option<Rate> {
     let bits = quantity(text, &RATE)?;
     Some(Rate::from_bits_per_sec(bits)).filter(|rate| *rate != Rate::ZERO)
 }
 
-pub(super) fn time(text: &str) -> Option<Duration> {
+pub(crate) fn time(text: &str) -> Option<Duration> {
     quantity(text, &TIME).map(Duration::from_nanos)
 }
 
-pub(super) fn share(text: &str) -> Option<Probability> {
+pub(crate) fn share(text: &str) -> Option<Probability> {
     let ppm = quantity(text, &SHARE)?;
     u32::try_from(ppm).ok().filter(|ppm| *ppm <= 1_000_000).map(Probability::ppm)
 }
 
-pub(super) fn queue(text: &str) -> Option<Queue> {
+pub(crate) fn queue(text: &str) -> Option<Queue> {
     if let Some(thousandths) = quantity(text, &[("bdp", 1_000)]) {
         return Some(Queue::Bdp(u32::try_from(thousandths).ok()?));
     }
@@ -69,17 +69,17 @@ pub(super) fn queue(text: &str) -> Option<Queue> {
 }
 
 /// A plain number of datagrams, at least one.
-pub(super) fn count(text: &str) -> Option<u32> {
+pub(crate) fn count(text: &str) -> Option<u32> {
     text.parse().ok().filter(|count| *count > 0)
 }
 
 /// Bytes without a unit.
-pub(super) fn plain_bytes(text: &str) -> Option<u64> {
+pub(crate) fn plain_bytes(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
 /// A share and a time, or two times between which it lies: `1%:2ms-10ms`.
-pub(super) fn deviation(text: &str) -> Option<Deviation> {
+pub(crate) fn deviation(text: &str) -> Option<Deviation> {
     let (share, times) = text.split_once(':')?;
     let (least, most) = times.split_once('-').unwrap_or((times, times));
     let deviation = Deviation { share: self::share(share)?, least: time(least)?, most: time(most)? };
@@ -87,18 +87,18 @@ pub(super) fn deviation(text: &str) -> Option<Deviation> {
 }
 
 /// A rate and a burst: `10M:64kB`.
-pub(super) fn police(text: &str) -> Option<(Rate, u64)> {
+pub(crate) fn police(text: &str) -> Option<(Rate, u64)> {
     let (rate, burst) = text.split_once(':')?;
     Some((self::rate(rate)?, quantity(burst, &BYTES)?))
 }
 
 /// A time as it is printed.
-pub(super) fn nanos(time: Duration) -> Quantity {
+pub(crate) fn nanos(time: Duration) -> Quantity {
     Quantity(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME)
 }
 
 /// A rate as it is printed.
-pub(super) fn bits(rate: Rate) -> Quantity {
+pub(crate) fn bits(rate: Rate) -> Quantity {
     Quantity(rate.bits_per_sec(), &RATE)
 }
 
