@@ -71,6 +71,8 @@ fn paths_that_mean_nothing_are_refused_by_the_option() {
     assert!(unit.err.contains("`--rtt=40parsecs`: expected a time such as 40ms"), "{}", unit.err);
     let late = place.run("badnet 127.0.0.1:0 127.0.0.1:1 --late 5ms").expect(2);
     assert!(late.err.contains("`--late=5ms`: expected a share and a time or two, such as 1%:5ms"), "{}", late.err);
+    let aqm = place.run("badnet 127.0.0.1:0 127.0.0.1:1 --rate 1M --aqm pie").expect(2);
+    assert!(aqm.err.contains("`--aqm=pie`: expected red, codel or fq_codel"), "{}", aqm.err);
     let both = place.run("badnet 127.0.0.1:0 127.0.0.1:1 --both").expect(2);
     assert!(both.err.contains("`--both` means nothing without rate= or police="), "{}", both.err);
     place.run("badnet 127.0.0.1:0 127.0.0.1:1 --queue 1bdp").expect(2);

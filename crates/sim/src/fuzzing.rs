@@ -440,10 +440,10 @@ mod tests {
     /// Texts made of the right words, mostly.
     #[test]
     fn any_text() {
-        const WORDS: [&str; 36] = [
+        const WORDS: [&str; 41] = [
             "rate=", "rtt=", "jitter=", "loss=", "dup=", "queue=", "seed=", "both", "ordered", "=", ".", " ", " ", " ",
             "0", "5", "12", "999", "k", "M", "G", "s", "ms", "us", "%", "bdp", "kB", "p", "burst=", "corrupt=",
-            "late=", "early=", "mtu=", "police=", ":", "-",
+            "late=", "early=", "mtu=", "police=", ":", "-", "aqm=", "red", "codel", "fq_codel", "ecn",
         ];
         let count = AtomicUsize::new(0);
         let bytes = bolero::produce::<Vec<u8>>().with().len(0..24usize);

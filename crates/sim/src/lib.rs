@@ -87,6 +87,6 @@ pub use element::{Bleach, Deviation, Element, Limit};
 pub use path::{HELD_MAX, Path};
 pub use profile::Profile;
 pub use queue::{CoDel, Discipline, Red};
-pub use spec::{PathError, PathSpec, Queue};
+pub use spec::{Aqm, PathError, PathSpec, Queue};
 pub use trace::{ROWS_MAX, Trace};
 pub use world::{Event, Handle, Node, NodeId, PathId, Poll, World};

@@ -1,7 +1,7 @@
 pub(crate) mod quantity;
 
 use crate::queue::FULL_SIZE;
-use crate::{Bleach, Deviation, Limit, Path, Probability};
+use crate::{Bleach, CoDel, Deviation, Discipline, Limit, Path, Probability, Red};
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
@@ -16,6 +16,8 @@ use stayfast_units::Rate;
 /// | `rate=50M` | bit/s of the bottleneck on the forward direction; `k`, `M`, `G` | no bottleneck |
 /// | `both` | the bottleneck and the policer are on the way back as well | |
 /// | `queue=1bdp` | what may wait at it: `bdp` (rate x RTT), `B`, `kB`, `MB`, or `p` for datagrams | `1bdp` |
+/// | `aqm=codel` | its queue discipline, with the values of its document: `red`, `codel` or `fq_codel` | drop-tail |
+/// | `ecn` | it marks what takes part in ECN instead of dropping it | |
 /// | `rtt=40ms` | delay, half of it each way; `s`, `ms`, `us`, `ns` | 0 |
 /// | `jitter=3ms` | each datagram's delay differs from that by up to so much, earlier or later, each way | 0 |
 /// | `ordered` | jitter does not let datagrams overtake | |
@@ -52,6 +54,10 @@ pub struct PathSpec {
     pub both: bool,
     /// What may wait at it.
     pub queue: Queue,
+    /// Its queue discipline, if it is not drop-tail.
+    pub aqm: Option<Aqm>,
+    /// Does it mark instead of dropping?
+    pub ecn: bool,
     /// Delay of both directions together.
     pub rtt: Duration,
     /// How much earlier or later than half the RTT a datagram may come; never before it was sent.
@@ -87,6 +93,17 @@ pub enum Queue {
     Bytes(u64),
     /// Datagrams.
     Packets(u32),
+}
+
+/// A queue discipline by name, with the parameters that its document gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aqm {
+    /// [`Discipline::Red`].
+    Red,
+    /// [`Discipline::CoDel`].
+    CoDel,
+    /// [`Discipline::FqCoDel`].
+    FqCoDel,
 }
 
 impl Default for Queue {
@@ -139,7 +156,8 @@ impl fmt::Display for PathError {
     }
 }
 
-const WORDS: &str = "rate= both queue= rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= police= seed=";
+const WORDS: &str =
+    "rate= both queue= aqm= ecn rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= police= seed=";
 
 impl PathSpec {
     /// The direction with the bottleneck: what harms datagrams, then jitter and delay, then policer and rate.
@@ -161,6 +179,17 @@ impl PathSpec {
                 let bdp = self.rate.unwrap_or_default().scaled(thousandths, 1_000).bytes_in(self.rtt);
                 Limit::Bytes(bdp.max(FULL_SIZE))
             }
+        }
+    }
+
+    /// How the bottleneck treats its queue.
+    pub fn discipline(&self) -> Discipline {
+        let codel = CoDel { ecn: self.ecn, ..CoDel::default() };
+        match self.aqm {
+            None => Discipline::DropTail,
+            Some(Aqm::Red) => Discipline::Red(Red { ecn: self.ecn, ..Red::default() }),
+            Some(Aqm::CoDel) => Discipline::CoDel(codel),
+            Some(Aqm::FqCoDel) => Discipline::FqCoDel(codel),
         }
     }
 
@@ -189,7 +218,7 @@ impl PathSpec {
         let path = if self.ordered { path.ordered_jitter(spread) } else { path.jitter(spread) };
         let path = path.delay(constant).police(police, burst);
         let path = match self.rate.filter(|_| narrow) {
-            Some(rate) => path.rate(rate, self.limit()),
+            Some(rate) => path.bottleneck(rate, self.limit(), self.discipline()),
             None => path,
         };
         path.outage().seeded(self.seed, name)
@@ -198,8 +227,9 @@ impl PathSpec {
     /// Words that mean nothing without others.
     fn needs(&self, key: &str) -> Option<&'static str> {
         match key {
-            "queue" => self.rate.is_none().then_some("rate="),
+            "queue" | "aqm" => self.rate.is_none().then_some("rate="),
             "both" => (self.rate.is_none() && self.police.is_none()).then_some("rate= or police="),
+            "ecn" => self.aqm.is_none().then_some("aqm="),
             "burst" => (self.loss == Probability::ZERO).then_some("loss="),
             _ => None,
         }
@@ -258,6 +288,8 @@ impl PathSpec {
             "queue" => {
                 read(put(&mut self.queue, value.and_then(quantity::queue)), "a length such as 1bdp, 64kB or 100p")
             }
+            "aqm" => read(put(&mut self.aqm, value.and_then(quantity::aqm).map(Some)), "red, codel or fq_codel"),
+            "ecn" => read(put(&mut self.ecn, flag()), "no value"),
             "rtt" => read(put(&mut self.rtt, value.and_then(quantity::time)), "a time such as 40ms, 1.5s or 200us"),
             "jitter" => read(put(&mut self.jitter, value.and_then(quantity::time)), "a time such as 3ms"),
             "loss" => read(put(&mut self.loss, value.and_then(quantity::share)), SHARE),
@@ -316,6 +348,8 @@ impl fmt::Display for PathSpec {
         word(self.rate.is_some(), "rate=", &bits(self.rate.unwrap_or_default()))?;
         word(self.both, "both", &"")?;
         word(self.queue != Queue::default(), "queue=", &self.queue)?;
+        word(self.aqm.is_some(), "aqm=", &self.aqm.map_or("", quantity::aqm_name))?;
+        word(self.ecn, "ecn", &"")?;
         word(!self.rtt.is_zero(), "rtt=", &nanos(self.rtt))?;
         word(!self.jitter.is_zero(), "jitter=", &nanos(self.jitter))?;
         word(self.ordered, "ordered", &"")?;
@@ -342,7 +376,7 @@ mod tests {
 
     #[test]
     fn every_word_is_understood_and_printed() {
-        let text = "rate=50M both queue=0.500bdp rtt=40ms jitter=2500us ordered loss=0.03% burst=4 dup=12.5% corrupt=1% \
+        let text = "rate=50M both queue=0.500bdp aqm=fq_codel ecn rtt=40ms jitter=2500us ordered loss=0.03% burst=4 dup=12.5% corrupt=1% \
                     late=1%:2ms-10ms early=25%:5ms mtu=1420 police=10M:64kB seed=7";
         let spec = parse(text).unwrap();
         assert_eq!(spec.rate, Some(Rate::from_bits_per_sec(50_000_000)));
@@ -351,6 +385,9 @@ mod tests {
         assert_eq!(spec.jitter, Duration::from_micros(2_500));
         assert_eq!(spec.loss, Probability::ppm(300));
         assert_eq!(spec.duplicate, Probability::ppm(125_000));
+        assert_eq!(spec.discipline(), Discipline::FqCoDel(CoDel { ecn: true, ..CoDel::default() }));
+        assert_eq!(parse("rate=1M aqm=red").unwrap().discipline(), Discipline::Red(Red::default()));
+        assert_eq!(parse("rate=1M aqm=codel").unwrap().discipline(), Discipline::CoDel(CoDel::default()));
         assert_eq!(spec.burst, Some(4));
         let ms = Duration::from_millis;
         assert_eq!(spec.late, Deviation { share: Probability::percent(1), least: ms(2), most: ms(10) });
@@ -370,8 +407,17 @@ mod tests {
         for word in ["rtt=1.5ns", "rtt=5", "rtt=", "rtt=ms", "rtt=.5s", "rtt=1.s", "rtt=1.2.3s", "rtt=-1s", "rtt"] {
             assert!(matches!(parse(word), Err(PathError::Value { word: bad, .. }) if bad == word), "{word}");
         }
-        for word in ["late=1%", "late=2ms", "late=1%:5ms-2ms", "early=1%:", "early=:1ms", "police=10M", "police=0:1kB"]
-        {
+        for word in [
+            "late=1%",
+            "late=2ms",
+            "late=1%:5ms-2ms",
+            "early=1%:",
+            "early=:1ms",
+            "police=10M",
+            "aqm=pie",
+            "aqm",
+            "ecn=1",
+        ] {
             assert!(matches!(parse(word), Err(PathError::Value { .. })), "{word}");
         }
         for word in ["mtu=", "mtu=1kB", "mtu=-1", "mtu=1420.5", "burst=0", "burst=1.5", "corrupt=1"] {
@@ -386,13 +432,16 @@ mod tests {
     fn errors_name_the_word() {
         assert_eq!(
             parse("rtt=1s los=1%").unwrap_err().to_string(),
-            "`los=1%` is none of rate= both queue= rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= \
+            "`los=1%` is none of rate= both queue= aqm= ecn rtt= jitter= ordered loss= burst= dup= corrupt= late= early= mtu= \
              police= seed="
         );
         assert_eq!(parse("rtt=1s rtt=2s").unwrap_err().to_string(), "`rtt=2s`: was given before");
         assert_eq!(parse("queue=2bdp").unwrap_err().to_string(), "`queue=2bdp` means nothing without rate=");
         assert_eq!(parse("both").unwrap_err(), PathError::Needs { word: "both".into(), other: "rate= or police=" });
         assert!(parse("both police=1M:9kB").is_ok());
+        assert_eq!(parse("ecn rate=1M").unwrap_err().to_string(), "`ecn` means nothing without aqm=");
+        assert_eq!(parse("aqm=red").unwrap_err().to_string(), "`aqm=red` means nothing without rate=");
+        assert_eq!(parse("rate=1M aqm=pie").unwrap_err().to_string(), "`aqm=pie`: expected red, codel or fq_codel");
         assert_eq!(parse("burst=2").unwrap_err().to_string(), "`burst=2` means nothing without loss=");
         assert!(parse("loss=66% burst=2").is_ok());
         assert_eq!(

@@ -19,6 +19,7 @@ use std::time::Duration;
 Examples:
   stayfast badnet 127.0.0.1:9000 hub:4711 --rate 50M --rtt 40ms --jitter 3ms --loss 1%
   stayfast badnet [::]:9000 [::1]:4711 --rate 1M --queue 64kB --both
+  stayfast badnet 127.0.0.1:9000 hub:4711 --rate 10M --queue 1000p --aqm fq_codel --rtt 40ms
   stayfast badnet 127.0.0.1:9000 hub:4711 --rtt 40ms --loss 1% --burst 4 --late 1%:2ms-10ms
   stayfast badnet 127.0.0.1:9000 hub:4711 --rebind 60s --mtu 1420 --seed 7")]
 pub struct Arguments {
@@ -47,6 +48,9 @@ pub struct PathArguments {
     /// What may wait at the bottleneck: 64kB, 100p (packets), 0.5bdp (rate x RTT) [default: 1bdp]
     #[arg(long, requires = "rate")]
     queue: Option<String>,
+    /// Queue discipline of the bottleneck: red, codel or fq_codel; each client is a flow [default: drop-tail]
+    #[arg(long, requires = "rate")]
+    aqm: Option<String>,
     /// Delay there and back together: 40ms [default: 0]
     #[arg(long)]
     rtt: Option<String>,
@@ -91,6 +95,7 @@ impl PathArguments {
         let values = [
             ("rate", &self.rate),
             ("queue", &self.queue),
+            ("aqm", &self.aqm),
             ("rtt", &self.rtt),
             ("jitter", &self.jitter),
             ("loss", &self.loss),
@@ -131,14 +136,14 @@ impl Arguments {
 fn stats_json(stats: &Stats) -> Value {
     json!({
         "entered": stats.entered, "duplicated": stats.duplicated, "lost": stats.lost, "policed": stats.policed,
-        "overflowed": stats.overflowed, "too_large": stats.oversize, "corrupted": stats.corrupted, "left": stats.left,
+        "overflowed": stats.overflowed, "managed": stats.managed, "too_large": stats.oversize, "corrupted": stats.corrupted, "left": stats.left,
     })
 }
 
 /// What never happened has no column.
 fn stats_text(forward: &Stats, back: &Stats) -> String {
     type Column = (&'static str, fn(&Stats) -> u64, bool);
-    let columns: [Column; 8] = [
+    let columns: [Column; 9] = [
         ("IN", |s| s.entered, true),
         ("LOST", |s| s.lost, true),
         ("COPIED", |s| s.duplicated, true),
@@ -146,6 +151,7 @@ fn stats_text(forward: &Stats, back: &Stats) -> String {
         ("TOO LARGE", |s| s.oversize, false),
         ("POLICED", |s| s.policed, false),
         ("QUEUE FULL", |s| s.overflowed, true),
+        ("BY AQM", |s| s.managed, false),
         ("OUT", |s| s.left, true),
     ];
     let shown = columns.iter().filter(|(_, number, always)| *always || number(forward) + number(back) > 0);

@@ -1,6 +1,6 @@
 //! Numbers with units, read and printed.
 
-use super::Queue;
+use super::{Aqm, Queue};
 use crate::{Deviation, Probability};
 use core::fmt;
 use core::time::Duration;
@@ -66,6 +66,18 @@ pub(crate) fn queue(text: &str) -> Option<Queue> {
         return Some(Queue::Packets(u32::try_from(packets).ok()?));
     }
     quantity(text, &BYTES).map(Queue::Bytes)
+}
+
+const AQM: [(Aqm, &str); 3] = [(Aqm::Red, "red"), (Aqm::CoDel, "codel"), (Aqm::FqCoDel, "fq_codel")];
+
+/// A queue discipline by its name.
+pub(crate) fn aqm(text: &str) -> Option<Aqm> {
+    AQM.iter().find(|(_, name)| *name == text).map(|(aqm, _)| *aqm)
+}
+
+/// The name of a queue discipline.
+pub(crate) fn aqm_name(aqm: Aqm) -> &'static str {
+    AQM.iter().find(|(known, _)| *known == aqm).map_or("", |(_, name)| name)
 }
 
 /// A plain number of datagrams, at least one.
