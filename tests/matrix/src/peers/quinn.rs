@@ -6,7 +6,7 @@ use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ServerConfig, StreamId,
     TransportConfig,
 };
-use stayfast_sim::{Datagram, Handle, Node, Poll, World};
+use stayfast_sim::{Datagram, Ecn, Handle, Node, Poll, World};
 use stayfast_units::Time;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -101,7 +101,7 @@ struct Machine {
 
 struct Packet {
     to: SocketAddr,
-    ecn: u8,
+    ecn: Ecn,
     bytes: Vec<u8>,
 }
 
@@ -188,7 +188,11 @@ impl Machine {
 
     fn queue(&mut self, to: SocketAddr, ecn: Option<EcnCodepoint>, bytes: &[u8], segment: Option<usize>) {
         for bytes in bytes.chunks(segment.unwrap_or(bytes.len()).max(1)) {
-            self.out.push_back(Packet { to, ecn: ecn.map_or(0, |ecn| ecn as u8), bytes: bytes.to_vec() });
+            self.out.push_back(Packet {
+                to,
+                ecn: Ecn::from_bits(ecn.map_or(0, |ecn| ecn as u8)),
+                bytes: bytes.to_vec(),
+            });
         }
     }
 }
@@ -197,7 +201,7 @@ impl Node for Machine {
     fn handle(&mut self, now: Time, datagram: &mut Datagram) {
         let (at, mut buf) = (self.instant(now), Vec::new());
         let data = BytesMut::from(&datagram.bytes[..]);
-        let ecn = EcnCodepoint::from_bits(datagram.ecn);
+        let ecn = EcnCodepoint::from_bits(datagram.ecn.bits());
         match self.endpoint.handle(at, datagram.from, None, ecn, data, &mut buf) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
