@@ -1,9 +1,11 @@
 //! The real machines in virtual time.
 
-use stayfast_sim::{Limit, Path, Probability};
-use stayfast_store::Outbox;
-use stayfast_tests::Pair;
+use stayfast_seal::Identity;
+use stayfast_sim::{Limit, Path, Probability, World};
+use stayfast_store::{Memory, Outbox};
+use stayfast_tests::{Entropy, Machine, Pair, Part, RECEIVER};
 use stayfast_units::{Rate, RecordNumber, Time};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -149,4 +151,39 @@ fn a_slow_store_holds_credit_and_nothing_is_lost() {
     let at = pair.run_until_stored("log", RecordNumber(20_000), Time::from_millis(100_000));
     assert!(at.is_some(), "{:?}", pair.sending().status());
     assert_whole(&pair, 20_000);
+}
+
+/// More runs under one key than the receiver keeps apart: who is forgotten asks, and is told.
+#[test]
+fn a_dozen_stores_under_one_key() {
+    const STORES: u8 = 12;
+    const COUNT: u64 = 3_000;
+    let (ours, theirs) = (Identity::generate(&mut Entropy::new(1, 1)), Identity::generate(&mut Entropy::new(1, 2)));
+    let mut world = World::new(1);
+    let inbox = Memory::new(1);
+    let part = Part::Receiver(None);
+    let receiver = Machine::new(Time::ZERO, part, (&theirs, ours.public()), inbox, Entropy::new(1, 3));
+    let receiver = world.add("hub", RECEIVER, receiver);
+    world.node_mut(receiver).expect("it runs").store_delay = 2 * MS;
+    let senders: Vec<_> = (0..STORES)
+        .map(|i| {
+            let mut outbox = Memory::new(100 + u64::from(i));
+            for _ in 0..COUNT {
+                outbox.append("log", &[&[7; 5]]).expect("memory");
+            }
+            let entropy = Entropy::new(1, 10 + u64::from(i));
+            let machine = Machine::new(Time::ZERO, Part::Sender(RECEIVER), (&ours, theirs.public()), outbox, entropy);
+            let sender = world.add("edge", SocketAddr::from(([10, 0, 1, i], 4711)), machine);
+            let line = || Path::new().delay(MS / 20);
+            let (there, back) = (line(), line());
+            world.connect(sender, receiver, there);
+            world.connect(receiver, sender, back);
+            sender
+        })
+        .collect();
+    world.run_until(Time::from_millis(60_000));
+    for (i, sender) in senders.into_iter().enumerate() {
+        let machine = world.node(sender).expect("it runs");
+        assert_eq!(machine.stored.get("log"), Some(&RecordNumber(COUNT)), "store {i}: {:?}", machine.status());
+    }
 }

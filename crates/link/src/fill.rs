@@ -373,6 +373,9 @@ impl Sender {
         let stream = &self.streams[id.0 as usize];
         let trimmed = stream.stored;
         let Some((origin, _)) = stream.find(trimmed).filter(|_| stream.is_outstanding()) else { return true };
+        // No answer to the last question: the receiver may have forgotten what the alias stands for, since it keeps few
+        // of our runs apart if there are many.
+        carried.introduces |= stream.question.is_some();
         let Some(alias) = self.open(id, origin, w, carried) else { return false };
         self.nonce = self.nonce.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let nonce = self.nonce >> 2;

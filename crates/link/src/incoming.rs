@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use stayfast_ranges::{Assembled, Limits, Reassembler};
 use stayfast_store::{CursorKey, Delivery, Hole, Origin, Position, Run};
-use stayfast_units::{Lineage, RecordNumber, Time};
+use stayfast_units::{Lineage, RecordNumber, StoreId, Time};
 
 /// From `first` on, records have this lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,16 @@ impl Incoming {
         let (bytes, taken) = (Reassembler::new(cursor.next, limits), cursor.next);
         let (batch, rejected, expired) = (None, None, Vec::new());
         Incoming { key, cursor, bytes, batch, rejected, taken, reach: taken, fresh: Time::ZERO, expired, segments }
+    }
+
+    /// Is it this stream of this store?
+    pub(crate) fn is(&self, store: StoreId, name: &str) -> bool {
+        self.key.store == store && &*self.key.stream == name
+    }
+
+    /// Nothing of it is in memory but what the store has as well.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.batch.is_none() && self.rejected.is_none() && self.reach == self.cursor.next && self.bytes.held() == 0
     }
 
     /// May record `n` of the lineage that began at `origin` be taken? The record at the cursor is taken if its
@@ -295,7 +305,6 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stayfast_units::StoreId;
 
     impl Incoming {
         fn at_once(&mut self, origin: Origin, n: RecordNumber) -> Verdict {

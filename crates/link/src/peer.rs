@@ -222,6 +222,12 @@ impl<S: Seal> Peer<S> {
 
     /// Frames of the peer's sender.
     fn receive(&mut self, now: Time, run: RunId, frame: Frame<'_>) -> Taken {
+        if let Frame::Open { store, name, .. } = frame
+            && self.receiver.lacks_room(store, name)
+        {
+            let told = self.runs.views().flat_map(|(_, view)| view.incoming()).collect();
+            self.receiver.make_room(told);
+        }
         let receiver = &mut self.receiver;
         let Some(RemoteRun { view, .. }) = self.runs.get(run) else { return Taken::No };
         match frame {

@@ -80,6 +80,11 @@ pub(crate) struct RunView {
 }
 
 impl RunView {
+    /// Which streams the run was told about.
+    pub(crate) fn incoming(&self) -> impl Iterator<Item = usize> {
+        self.streams.iter().filter_map(|seen| seen.incoming)
+    }
+
     fn has_news(&self) -> bool {
         !self.answers.is_empty()
             || self.streams.iter().any(|s| s.stored_due || s.credit_due || s.fenced_due || s.refused_due)
@@ -135,6 +140,8 @@ pub(crate) struct Receiver {
     /// Cursors the store had when this run began.
     known: BTreeMap<(StoreId, Arc<str>), Position>,
     streams: Vec<Incoming>,
+    /// The place of a stream that nobody uses any more.
+    vacant: Option<usize>,
     questions: VecDeque<Question>,
     next_question: u64,
     /// Body bytes in memory, all streams.
@@ -170,6 +177,7 @@ impl Receiver {
             batch_bytes: config.batch_bytes,
             known,
             streams: Vec::new(),
+            vacant: None,
             questions: VecDeque::new(),
             next_question: 0,
             held: 0,
@@ -242,20 +250,42 @@ impl Receiver {
     }
 
     fn stream_for(&mut self, store: StoreId, name: &str) -> Result<usize, Refusal> {
-        if let Some(i) = self.streams.iter().position(|s| s.key.store == store && &*s.key.stream == name) {
+        if let Some(i) = self.streams.iter().position(|s| s.is(store, name)) {
             return Ok(i);
         }
         if !self.allow.iter().any(|pattern| matches(pattern, name)) {
             return Err(Refusal::Unauthorized);
         }
-        if self.streams.len() >= self.max_streams {
+        let full = self.streams.len() >= self.max_streams;
+        if full && self.vacant.is_none() {
             return Err(Refusal::TooManyStreams);
         }
         let stream: Arc<str> = name.into();
         let cursor = self.known.get(&(store, stream.clone())).copied().unwrap_or_default();
         let key = CursorKey { sender: self.name.clone(), store, stream };
-        self.streams.push(Incoming::new(key, cursor, self.limits));
+        let incoming = Incoming::new(key, cursor, self.limits);
+        if let Some(vacant) = self.vacant.take() {
+            self.streams[vacant] = incoming;
+            return Ok(vacant);
+        }
+        self.streams.push(incoming);
         Ok(self.streams.len() - 1)
+    }
+
+    /// Would a new stream of this name be one too many?
+    pub(crate) fn lacks_room(&self, store: StoreId, name: &str) -> bool {
+        self.streams.len() >= self.max_streams && !self.streams.iter().any(|s| s.is(store, name))
+    }
+
+    /// Forgets a stream of which nothing is in memory and of which no run that is known was told: its sender has gone,
+    /// and the limit is one for those that are there. `told` are those that runs were told of.
+    pub(crate) fn make_room(&mut self, told: Vec<usize>) {
+        let asked = |i: usize| self.questions.iter().any(|question| question.stream == i);
+        let mut unused = (0..self.streams.len()).filter(|i| !told.contains(i) && !asked(*i));
+        let Some(i) = unused.find(|i| self.streams[*i].is_idle()) else { return };
+        let Incoming { key, cursor, .. } = &self.streams[i];
+        self.known.insert((key.store, key.stream.clone()), *cursor);
+        self.vacant = Some(i);
     }
 
     pub(crate) fn on_origin(&mut self, view: &mut RunView, alias: AliasNumber, origin: Origin) -> Taken {

@@ -182,6 +182,24 @@ fn streams_beyond_the_limit_are_refused_and_the_rest_go_on() {
 }
 
 #[test]
+fn streams_of_senders_that_have_gone_take_no_room() {
+    let few = Config { max_streams: 8, ..Config::default() };
+    let mut bench = Bench::new(6, Plan::sender(), Plan { config: few, ..Plan::receiver() });
+    for i in 0..40_u64 {
+        bench.a.outbox = Memory::new(1_000 + i);
+        fill(&mut bench.a.outbox, "log", &bodies(3, 50));
+        bench.a.restart(bench.now, |_| {});
+        assert!(bench.until(10 * SECOND, |bench| bench.a.is_stored("log", 3)), "store {i}");
+    }
+    // An old one comes back: nothing of it is stored twice, and it goes on where it was.
+    bench.a.outbox = Memory::new(1_000);
+    fill(&mut bench.a.outbox, "log", &bodies(3, 50));
+    bench.a.restart(bench.now, |_| {});
+    assert!(bench.until(10 * SECOND, |bench| bench.a.is_stored("log", 3)));
+    assert_eq!(bench.stored("log").len(), 3);
+}
+
+#[test]
 fn a_sender_without_an_address_waits_for_one() {
     let mut bench = backlog(7, Plan { addresses: vec![], ..Plan::sender() }, Plan::receiver(), &bodies(10, 100));
     // The bench sees to it that nothing is due and left undone.
