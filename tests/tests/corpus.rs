@@ -8,6 +8,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use stayfast_congestion::fuzzing as congestion;
 use stayfast_frame::fuzzing as frame;
 use stayfast_pacer::fuzzing as pacer;
+use stayfast_pmtud::fuzzing as pmtud;
 use stayfast_ranges::fuzzing as ranges;
 use stayfast_recovery::fuzzing as recovery;
 use stayfast_seal::fuzzing as seal;
@@ -29,6 +30,7 @@ targets! {
     pacer: |bytes| pacer::check(&decode::<pacer::Ops>(bytes).0);
     packets: |bytes| seal::check(&decode::<Vec<seal::Op>>(bytes));
     path: |bytes| sim::check(&sim::ops(bytes));
+    pmtud: |bytes| pmtud::check(&decode::<pmtud::Ops>(bytes).0);
     ranges: |bytes| ranges::range_set::check(&decode::<ranges::Ops<ranges::range_set::Op>>(bytes).0);
     reassembly: |bytes| ranges::reassembler::check(&decode::<ranges::Ops<ranges::reassembler::Op>>(bytes).0);
     recovery: |bytes| recovery::check(&decode::<Vec<recovery::Op>>(bytes));

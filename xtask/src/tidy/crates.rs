@@ -6,8 +6,8 @@ use super::Finding;
 use crate::metadata::Crate;
 
 /// Crates that must build without std: they can name no clock, socket, file or thread at all.
-const PURE: [&str; 10] =
-    ["units", "frame", "ranges", "recovery", "congestion", "pacer", "link", "seal", "store", "sim"];
+const PURE: [&str; 11] =
+    ["units", "frame", "ranges", "recovery", "congestion", "pacer", "pmtud", "link", "seal", "store", "sim"];
 
 /// The manifest takes its lints from the workspace (and with them `missing_docs`).
 pub fn check_manifest(package: &Crate, manifest: &str) -> Option<Finding> {
