@@ -30,6 +30,9 @@ struct Open {
 }
 
 impl Episodes {
+    /// The name of no episode: what happens to a loss under it changes nothing.
+    pub(crate) const NONE: u64 = 0;
+
     /// The name that losses found now get: of the open episode, or of the one they may begin.
     pub(crate) fn name(&mut self) -> u64 {
         match &self.open {

@@ -37,6 +37,11 @@ pub enum Op {
     },
     /// A recorded packet that elicits no acknowledgement is sent.
     SendQuiet,
+    /// A probe of the path's size is sent.
+    SendSizeProbe {
+        /// Its size.
+        bytes: u16,
+    },
     /// A number is used and not recorded.
     SendUnrecorded,
     /// A packet arrives at the peer.

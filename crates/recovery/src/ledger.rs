@@ -75,6 +75,15 @@ pub struct Ledger<C> {
     stats: Stats,
 }
 
+/// What the owner says of a packet that it sends.
+struct Packet<C> {
+    number: PacketNumber,
+    bytes: u16,
+    eliciting: bool,
+    size_probe: bool,
+    carried: C,
+}
+
 /// What one acknowledgement newly acknowledges.
 struct Newly<C> {
     newest: Option<Sent<C>>,
@@ -130,19 +139,51 @@ impl<C: Copy> Ledger<C> {
         app_limited: bool,
         carried: C,
     ) -> Result<(), Full> {
+        let packet = Packet { number, bytes, eliciting, size_probe: false, carried };
+        self.record(now, packet, app_limited)
+    }
+
+    /// Records a probe of the path's size that is sent now (RFC 8899, 4.1). It is eliciting and counts as in flight like any
+    /// other packet, but its loss is no sign of congestion (RFC 9000, 14.4): no episode begins or ends with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`sent`](Self::sent).
+    ///
+    /// ```
+    /// use stayfast_recovery::{Config, Ledger};
+    /// use stayfast_units::{PacketNumber, Time};
+    /// let mut ledger = Ledger::new(Config::default());
+    /// ledger.sent_size_probe(PacketNumber(0), Time::ZERO, 1472, false, ()).unwrap();
+    /// assert!(ledger.outstanding().next().unwrap().size_probe);
+    /// ```
+    pub fn sent_size_probe(
+        &mut self,
+        number: PacketNumber,
+        now: Time,
+        bytes: u16,
+        app_limited: bool,
+        carried: C,
+    ) -> Result<(), Full> {
+        let packet = Packet { number, bytes, eliciting: true, size_probe: true, carried };
+        self.record(now, packet, app_limited)
+    }
+
+    fn record(&mut self, now: Time, packet: Packet<C>, limited: bool) -> Result<(), Full> {
+        let Packet { number, bytes, eliciting, size_probe, carried } = packet;
         let full = self.ring.len() >= self.capacity.saturating_add(PROBE_ROOM);
         if full || self.largest_used.is_some_and(|used| number <= used) {
             return Err(Full);
         }
-        let now = self.clock(now);
-        let snapshot = self.delivery.sent(now, self.in_flight, u64::from(bytes), app_limited);
-        self.ring.push(Sent { number, time: now, bytes, eliciting, carried, limited: app_limited, snapshot });
+        let time = self.clock(now);
+        let snapshot = self.delivery.sent(time, self.in_flight, u64::from(bytes), limited);
+        self.ring.push(Sent { number, time, bytes, eliciting, size_probe, carried, limited, snapshot });
         self.largest_used = Some(number);
         self.in_flight += u64::from(bytes);
         self.stats.sent += 1;
         if eliciting {
             self.eliciting += 1;
-            self.probe.sent(now);
+            self.probe.sent(time);
         }
         Ok(())
     }

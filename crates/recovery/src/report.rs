@@ -59,9 +59,9 @@ pub struct Report {
     pub newest_sent: Option<Time>,
     /// A new sample of the round-trip time, with the peer's delay still in it.
     pub rtt: Option<Duration>,
-    /// Bytes newly given up as lost.
+    /// Bytes newly given up as lost, those of probes of the path's size not counted.
     pub lost_bytes: u64,
-    /// When the newest of the newly lost packets was sent.
+    /// When the newest of these packets was sent.
     pub largest_lost_sent: Option<Time>,
     /// The changes of the episode, in their order: first how one ended, then whether another began.
     pub episode: [EpisodeChange; 2],
@@ -184,7 +184,7 @@ pub struct Stats {
     pub sent: u64,
     /// Packets acknowledged before they were given up.
     pub acked: u64,
-    /// Packets given up as lost; those late and those gone are among them.
+    /// Packets given up as lost, probes of the path's size among them; some are late, the others gone.
     pub lost: u64,
     /// Lost packets that arrived after all.
     pub late: u64,

@@ -22,6 +22,8 @@ pub struct Sent<C> {
     pub bytes: u16,
     /// The peer must acknowledge it (RFC 9000, 13.2).
     pub eliciting: bool,
+    /// It only asks whether the path takes its size: its loss is no sign of congestion.
+    pub size_probe: bool,
     /// What the owner of the ledger remembers about what it carried.
     pub carried: C,
     pub(crate) limited: bool,

@@ -3,7 +3,7 @@ mod rules;
 use super::controller::{Controller, Kind};
 use super::episode::Episodes;
 use super::{CAPACITY, Op, Rare};
-use crate::{Ledger, Stats};
+use crate::{Full, Ledger, Stats};
 use alloc::vec::Vec;
 use core::time::Duration;
 use stayfast_units::{PacketNumber, Time};
@@ -37,6 +37,7 @@ struct Packet {
     time: Time,
     bytes: u16,
     eliciting: bool,
+    size_probe: bool,
     limited: bool,
     fate: Fate,
     told: Told,
@@ -88,6 +89,7 @@ impl World {
         match op {
             Op::Send { count, bytes, limited } => (0..=count % 16).for_each(|_| self.send(bytes, true, limited)),
             Op::SendQuiet => self.send(40, false, false),
+            Op::SendSizeProbe { bytes } => self.send_size_probe(bytes),
             Op::SendUnrecorded => self.send_unrecorded(),
             Op::Rarely(Rare::Unsend { count }) => (0..=count % 4).for_each(|_| self.unsend()),
             Op::Arrive { which } => self.decide(which, Fate::Arrived),
@@ -122,7 +124,7 @@ impl World {
         assert_eq!((self.ledger.in_flight(), self.ledger.next_timeout()), (0, None), "something never settled");
         for (number, packet) in self.packets.iter().enumerate() {
             assert!(!packet.is_open(), "packet {number} never settled");
-            if packet.fate == Fate::Dropped && packet.told == Told::Gone {
+            if packet.fate == Fate::Dropped && packet.told == Told::Gone && !packet.size_probe {
                 let answer = packet.answer.expect("a loss without an answer");
                 assert!(self.controller.holds(answer), "the answer to the true loss of {number} was undone");
             }
@@ -147,6 +149,19 @@ impl World {
     fn send(&mut self, bytes: u16, eliciting: bool, limited: bool) {
         let number = self.packets.len() as u64;
         let result = self.ledger.sent(PacketNumber(number), self.now, bytes, eliciting, limited, number);
+        self.recorded(result, bytes, eliciting, limited);
+    }
+
+    fn send_size_probe(&mut self, bytes: u16) {
+        let number = self.packets.len() as u64;
+        let result = self.ledger.sent_size_probe(PacketNumber(number), self.now, bytes, false, number);
+        self.recorded(result, bytes, true, false);
+        if let Some(packet) = self.packets.last_mut().filter(|_| result.is_ok()) {
+            packet.size_probe = true;
+        }
+    }
+
+    fn recorded(&mut self, result: Result<(), Full>, bytes: u16, eliciting: bool, limited: bool) {
         assert_eq!(result.is_ok(), self.places() < CAPACITY + 16, "room in the ring");
         if result.is_err() {
             return;
@@ -165,7 +180,8 @@ impl World {
     fn push(&mut self, told: Told, bytes: u16, eliciting: bool, limited: bool) {
         let delivered = self.ledger.delivered_bytes();
         let (time, fate, placed) = (self.now, Fate::UnderWay, told == Told::InFlight);
-        let packet = Packet { time, bytes, eliciting, limited, fate, told, placed, delivered, answer: None };
+        let (size_probe, answer) = (false, None);
+        let packet = Packet { time, bytes, eliciting, size_probe, limited, fate, told, placed, delivered, answer };
         self.packets.push(packet);
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Ledger, Newly};
 use crate::detect::Reordering;
+use crate::episode::Episodes;
 use crate::report::{EpisodeChange, Outcome, Report};
 use crate::ring::{Sent, State};
 use core::time::Duration;
@@ -116,20 +117,25 @@ impl<C: Copy> Ledger<C> {
         report: &mut Report,
     ) -> bool {
         let name = self.episodes.name();
+        let before = self.stats.lost;
         let mut count = 0;
         while let Some((place, sent)) = self.ring.oldest_in_flight() {
             if place >= forced && !self.is_lost(sent, now) {
                 break;
             }
             let sent = *sent;
-            self.ring.set(place, State::Lost { at: now, episode: name });
+            let episode = if sent.size_probe { Episodes::NONE } else { name };
+            self.ring.set(place, State::Lost { at: now, episode });
             self.leave_flight(&sent);
-            count += 1;
-            report.lost_bytes += u64::from(sent.bytes);
-            report.largest_lost_sent = Some(sent.time);
+            self.stats.lost += 1;
+            // RFC 9000, 14.4: the loss of such a probe "is not a reliable indication of congestion".
+            if !sent.size_probe {
+                count += 1;
+                report.lost_bytes += u64::from(sent.bytes);
+                report.largest_lost_sent = Some(sent.time);
+            }
             sink(Outcome::Lost, &sent);
         }
-        self.stats.lost += count;
         if let Some(newest) = report.largest_lost_sent.filter(|_| count > 0) {
             // After a fall to the minimal window there is nothing to save, hence nothing begins.
             let change = match report.persistent {
@@ -139,7 +145,7 @@ impl<C: Copy> Ledger<C> {
             self.stats.episodes += u64::from(change == EpisodeChange::Began);
             report.began(change);
         }
-        count > 0
+        self.stats.lost > before
     }
 
     fn is_lost(&self, sent: &Sent<C>, now: Time) -> bool {
@@ -172,7 +178,7 @@ impl<C: Copy> Ledger<C> {
             self.reordering.quiet_episode();
         }
         // RFC 9002, 7.6.2: only ack-eliciting packets establish persistent congestion.
-        if sent.eliciting && self.gone_run.gone(sent.time, self.pto(), self.rtt.first_sample()) {
+        if sent.eliciting && !sent.size_probe && self.gone_run.gone(sent.time, self.pto(), self.rtt.first_sample()) {
             self.stats.persistent += 1;
             report.persistent = true;
             report.ended(self.episodes.persistent());

@@ -140,3 +140,32 @@ fn the_round_trip_time_follows_the_rule() {
     assert_eq!(rtt.smoothed(), Duration::from_nanos(81_796_875));
     assert_eq!((rtt.latest(), rtt.min()), (millis(90), millis(80)));
 }
+
+#[test]
+fn a_lost_probe_of_the_path_size_is_no_congestion() {
+    let mut desk = Desk::with_rtt(80);
+    desk.ledger.sent_size_probe(PacketNumber(1), ms(100), 1472, false, ()).unwrap();
+    desk.send(100, 2..=6);
+    assert_eq!(desk.ledger.in_flight(), 1472 + 5 * u64::from(BYTES));
+    let report = desk.ack(180, &[(2, 6)]);
+    assert_eq!((desk.take(Outcome::Lost), report.lost_bytes, report.largest_lost_sent), ([1].into(), 0, None));
+    assert_eq!(report.episode, [Nothing; 2]);
+    // Real losses begin an episode, and the fate of the probe has no part in it.
+    desk.send(200, 7..=12);
+    assert_eq!(desk.ack(280, &[(12, 12)]).episode, [Nothing, Began]);
+    assert_eq!(desk.ack(290, &[(7, 12)]).episode, [Spurious, Nothing]);
+    desk.timeout(1_000);
+    assert_eq!(desk.take(Outcome::Gone), [1]);
+}
+
+#[test]
+fn probes_of_the_path_size_are_no_persistent_congestion() {
+    let mut desk = Desk::with_rtt(80);
+    for number in 1..=4 {
+        desk.ledger.sent_size_probe(PacketNumber(number), ms(100 + number * 1_000), 1472, false, ()).unwrap();
+    }
+    desk.send(5_000, 5..=5);
+    desk.ack(5_080, &[(5, 5)]);
+    assert!(!desk.timeout(9_000).1.persistent);
+    assert_eq!(desk.take(Outcome::Gone).len(), 4);
+}

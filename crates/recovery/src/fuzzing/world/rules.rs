@@ -81,7 +81,7 @@ impl World {
             }
             Timeout::LossDetected => {
                 self.digest(&told, &[], &report, 0);
-                assert!(report.lost_bytes > 0 || told.iter().any(|(_, sent)| sent.bytes == 0));
+                assert!(report.lost_bytes > 0 || told.iter().any(|(_, sent)| sent.bytes == 0 || sent.size_probe));
             }
             Timeout::None => {
                 self.digest(&told, &[], &report, 0);
@@ -113,7 +113,11 @@ impl World {
         assert_eq!(gone, expected_gone, "packets gone");
         assert_eq!(lost, expected_lost, "packets lost");
         self.follow_end(&gone, restored, report);
-        self.follow_losses(&lost, report);
+        for number in &lost {
+            self.packets[*number as usize].told = Told::Lost { at: self.now };
+        }
+        let answered = lost.into_iter().filter(|n| !self.packets[*n as usize].size_probe);
+        self.follow_losses(&answered.collect::<Vec<_>>(), report);
     }
 
     fn follow_end(&mut self, gone: &[u64], restored: Option<Vec<Reduction>>, report: &Report) {
@@ -161,7 +165,6 @@ impl World {
             assert_eq!(report.episode[1], expected, "whether an episode began");
         }
         for number in lost {
-            self.packets[*number as usize].told = Told::Lost { at: self.now };
             self.packets[*number as usize].answer = self.controller.newest();
         }
     }
@@ -192,9 +195,10 @@ impl World {
                 matches!(packet.told, Told::Gone | Told::Unsent | Told::Unrecorded | Told::Abandoned)
                     || packet.is_open()
             });
-            let mut eliciting = run.filter(|packet| packet.eliciting && packet.told == Told::Gone);
+            let counts = |packet: &Packet| packet.eliciting && !packet.size_probe;
+            let mut eliciting = run.filter(|packet| counts(packet) && packet.told == Told::Gone);
             let newest = self.packets[last as usize].time;
-            self.packets[last as usize].eliciting && eliciting.any(|first| newest - first.time > span)
+            counts(&self.packets[last as usize]) && eliciting.any(|first| newest - first.time > span)
         });
         assert!(established, "persistent congestion that is none");
     }
