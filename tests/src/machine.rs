@@ -101,7 +101,7 @@ impl Machine {
             taken: Vec::new(),
             store_delay: Duration::ZERO,
             done: VecDeque::new(),
-            buf: vec![0; SEGMENTS * usize::from(config.datagram)],
+            buf: vec![0; SEGMENTS * usize::from(config.max_datagram)],
             batch: None,
             appended: Vec::new(),
         }

@@ -10,8 +10,12 @@ use stayfast_store::Level;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// UDP payload of a full packet, bytes; at least 576 are used, for a stream's name must fit beside a record.
+    /// UDP payload that every path is taken to carry, bytes; at least 576 are used, for a stream's name must fit beside a
+    /// record.
     pub datagram: u16,
+    /// UDP payload that is looked for on a path, bytes over IPv4; 20 less over IPv6. Not above `datagram`: packets stay
+    /// at that. More than 1,472 takes an interface with jumbo frames.
+    pub max_datagram: u16,
     /// Sent packets a peer's ledger holds; at the bound sending waits.
     pub ledger: usize,
     /// Body bytes beyond STORED that one peer may have in our memory.
@@ -39,7 +43,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            datagram: 1_200,
+            datagram: stayfast_pmtud::BASE,
+            max_datagram: stayfast_pmtud::MAX_IPV4,
             ledger: 8_192,
             pool: 8 << 20,
             total_pool: 256 << 20,

@@ -122,6 +122,8 @@ pub struct Status {
     pub undos: u64,
     /// Where the peer is reached.
     pub address: Option<core::net::SocketAddr>,
+    /// UDP payload of a full packet on the way there, bytes.
+    pub datagram: u16,
     /// The sender's streams.
     pub streams: alloc::vec::Vec<StreamStatus>,
 }

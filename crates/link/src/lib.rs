@@ -16,6 +16,7 @@ mod acks;
 mod carried;
 mod config;
 mod event;
+mod fate;
 mod fill;
 mod incoming;
 mod node;
@@ -27,6 +28,7 @@ mod random;
 mod receiver;
 mod runs;
 mod sender;
+mod size;
 mod transmit;
 
 pub use config::Config;

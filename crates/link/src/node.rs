@@ -213,7 +213,7 @@ impl<S: Seal> Node<S> {
     /// charged to congestion.
     pub fn send_failed(&mut self, now: Time, transmit: &Transmit) {
         if let Some(peer) = self.peers.get_mut(&transmit.peer) {
-            peer.unsent(transmit.first, transmit.last);
+            peer.unsent(now, transmit.first, transmit.last);
             self.touch(now, transmit.peer);
         }
     }

@@ -1,13 +1,15 @@
 //! The machine of one peer: sessions, path, ledger, controller, pacer, and the two halves of the link.
 
-use crate::carried::{Carried, Item};
+use crate::carried::Carried;
 use crate::config::Config;
 use crate::event::{Deadline, Event, Status};
+use crate::fate::settle;
 use crate::path::Path;
 use crate::random::Random;
 use crate::receiver::{Body, Receiver, Taken};
 use crate::runs::{RemoteRun, Runs};
 use crate::sender::Sender;
+use crate::size;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,6 +18,7 @@ use core::time::Duration;
 use stayfast_congestion::{Acked, Controller, Cubic, Signal};
 use stayfast_frame::{Ack, Frame, Opened, Rejected, Seal, decode};
 use stayfast_pacer::Pacer;
+use stayfast_pmtud::Search;
 use stayfast_recovery::{EpisodeChange, Ledger, Outcome, Report, Sent, Timeout};
 use stayfast_store::{Hole, Level, Origin, StoreDone, StoreError, StoreOp};
 use stayfast_units::{RecordNumber, RunId, Time};
@@ -42,11 +45,14 @@ pub(crate) struct Peer<S> {
     pub(crate) ledger: Ledger<Carried>,
     pub(crate) congestion: Cubic,
     pub(crate) pacer: Pacer,
+    pub(crate) search: Search,
     pub(crate) events: VecDeque<Event>,
     pub(crate) probes: Probes,
     pub(crate) wake: Option<(u32, Time)>,
     /// The last time there was something to send, the window or the pacer was what held it back.
     pub(crate) app_limited: bool,
+    /// The last packet of data was full, and there was more.
+    pub(crate) backlogged: bool,
     pub(crate) packets_sent: u64,
     /// The receiver indices are another set than the owner knows.
     pub(crate) indices_changed: bool,
@@ -79,11 +85,12 @@ impl<S: Seal> Peer<S> {
             max_ack_delay: config.ack_delay,
             ..stayfast_recovery::Config::default()
         };
-        Peer {
+        let mut peer = Peer {
             seal,
             sender,
             receiver,
             runs: Runs::default(),
+            search: size::search(&config, now, path.current()),
             path,
             ledger: Ledger::new(ledger),
             congestion: Cubic::new(config.datagram, now),
@@ -92,6 +99,7 @@ impl<S: Seal> Peer<S> {
             probes: Probes::default(),
             wake: None,
             app_limited: true,
+            backlogged: false,
             packets_sent: 0,
             indices_changed: false,
             nudged: Time::ZERO,
@@ -99,7 +107,9 @@ impl<S: Seal> Peer<S> {
             last_heard: None,
             packets_received: 0,
             config,
-        }
+        };
+        peer.resized();
+        peer
     }
 
     /// Says at most three times that this run is here, so that the peer need not wait out a back-off.
@@ -178,7 +188,9 @@ impl<S: Seal> Peer<S> {
                 run.view.renew();
             }
         }
+        let before = self.path.current();
         if self.runs.current() == Some(opened.run) && self.path.heard(from, opened.number) {
+            self.path_moved(now, before, from);
             self.events.push_back(Event::Address(from));
         }
     }
@@ -187,6 +199,7 @@ impl<S: Seal> Peer<S> {
     fn run_changed(&mut self, now: Time) {
         // News for the old run is of no use to anybody.
         let episode = self.ledger.abandon(&mut |_| {});
+        self.search.on_probe_unsent();
         if episode == EpisodeChange::Real {
             self.congestion.on_real();
         }
@@ -283,15 +296,16 @@ impl<S: Seal> Peer<S> {
         if self.runs.current() != Some(opened.run) {
             return Ok(());
         }
-        let Peer { ledger, sender, receiver, runs, .. } = self;
+        let Peer { ledger, sender, receiver, runs, search, .. } = self;
         let ranges = ack.ranges().map(|range| (range.first, range.last));
-        let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
+        let mut sink = |outcome, sent: &Sent<Carried>| settle(now, outcome, sent, search, sender, receiver, runs);
         let report = ledger.acknowledge(now, ack.largest, ack.delay, ranges, &mut sink);
         let report = report.map_err(|_| Rejected::Malformed)?;
         if report.newest_sent.is_some() {
             self.probes = Probes::default();
         }
         self.control(now, &report);
+        self.resized();
         Ok(())
     }
 
@@ -329,16 +343,18 @@ impl<S: Seal> Peer<S> {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         // With the first of its deadlines met, the ledger may find that another has passed.
         for _ in 0..LEDGER_DEADLINES {
-            let Peer { ledger, sender, receiver, runs, .. } = self;
+            let Peer { ledger, sender, receiver, runs, search, .. } = self;
             if ledger.next_timeout().is_none_or(|(at, _)| at > now) {
                 break;
             }
-            let mut sink = |outcome, sent: &Sent<Carried>| settle(outcome, sent, sender, receiver, runs);
+            let mut sink = |outcome, sent: &Sent<Carried>| settle(now, outcome, sent, search, sender, receiver, runs);
             let (timeout, report) = ledger.timeout(now, &mut sink);
             self.control(now, &report);
             if let Timeout::Probe { in_a_row } = timeout {
+                self.search.on_probe_timeout(now, in_a_row);
                 self.probe(in_a_row);
             }
+            self.resized();
         }
         if let Some(sender) = &mut self.sender {
             sender.handle_retry(now);
@@ -385,6 +401,7 @@ impl<S: Seal> Peer<S> {
     fn probe(&mut self, in_a_row: u32) {
         if in_a_row > GIVE_UP && self.is_idle() {
             // What the packets carried was news, or is stored: the peer asks if it is there.
+            self.search.on_probe_unsent();
             if self.ledger.abandon(&mut |_| {}) == EpisodeChange::Real {
                 self.congestion.on_real();
             }
@@ -402,18 +419,21 @@ impl<S: Seal> Peer<S> {
         // New data first; without any, or when that was not answered either, what the oldest packet carried: a
         // receiver that has nothing yet can only begin at the beginning.
         if (in_a_row >= 2 || !bound || !sender.has_more())
-            && let Some(oldest) = self.ledger.outstanding().next()
+            && let Some(oldest) = self.ledger.outstanding().find(|sent| !sent.size_probe)
         {
             sender.resend_first(oldest.number.0, oldest.carried.iter());
         }
     }
 
     /// The packets `first..=last` never left this machine.
-    pub(crate) fn unsent(&mut self, first: u64, last: u64) {
-        let Peer { ledger, sender, receiver, runs, .. } = self;
+    pub(crate) fn unsent(&mut self, now: Time, first: u64, last: u64) {
+        let Peer { ledger, sender, receiver, runs, search, .. } = self;
         let numbers = first..=last;
         for sent in ledger.outstanding().filter(|sent| numbers.contains(&sent.number.0)) {
-            settle(Outcome::Lost, sent, sender, receiver, runs);
+            if sent.size_probe {
+                search.on_probe_unsent();
+            }
+            settle(now, Outcome::Lost, sent, search, sender, receiver, runs);
         }
         for number in numbers {
             ledger.unsent(stayfast_units::PacketNumber(number));
@@ -518,6 +538,7 @@ impl<S: Seal> Peer<S> {
             late: stats.late,
             undos: stats.spurious,
             address: self.path.current(),
+            datagram: self.search.limit(),
             streams: sender.into_iter().flat_map(Sender::status).collect(),
         }
     }
@@ -534,46 +555,5 @@ fn receive_done(now: Time, receiver: &mut Receiver, done: StoreDone, runs: &mut 
         StoreDone::Cursor { key, nonce, position } => receiver.cursor_read(&key, nonce, position, runs.views()),
         StoreDone::Failed { key } => receiver.failed(now, &key),
         StoreDone::Poisoned | StoreDone::Read { .. } => {}
-    }
-}
-
-/// Tells the two halves what became of what a packet carried.
-fn settle(
-    outcome: Outcome,
-    sent: &Sent<Carried>,
-    sender: &mut Option<Sender>,
-    receiver: &mut Receiver,
-    runs: &mut Runs,
-) {
-    for item in sent.carried.iter() {
-        match (outcome, item) {
-            (Outcome::Acked | Outcome::Late, Item::Ack { run, largest }) => {
-                if let Some(run) = runs.get(run) {
-                    run.acks.confirmed(largest);
-                }
-            }
-            (Outcome::Lost, Item::News { .. }) => lost_news(runs, receiver, sent),
-            (Outcome::Acked | Outcome::Late, item) => {
-                if let Some(sender) = sender {
-                    sender.on_acked(sent.number.0, item, outcome == Outcome::Late);
-                }
-            }
-            (Outcome::Lost, item) => {
-                if let Some(sender) = sender {
-                    sender.on_lost(sent.number.0, item);
-                }
-            }
-            (Outcome::Gone, _) => {}
-        }
-    }
-}
-
-fn lost_news(runs: &mut Runs, receiver: &mut Receiver, sent: &Sent<Carried>) {
-    for item in sent.carried.iter() {
-        if let Item::News { run, alias, news } = item
-            && let Some(run) = runs.get(run)
-        {
-            receiver.on_lost(&mut run.view, alias, news);
-        }
     }
 }

@@ -27,7 +27,7 @@ pub struct Transmit {
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// Acknowledgements and news for one run; nothing that fills a window.
     Answer(RunId),
     /// Records, questions, and whatever else is due.
@@ -38,6 +38,8 @@ enum Purpose {
     ProbeInit,
     /// A restarted receiver says that it is back.
     Wake,
+    /// Whether the path takes a larger packet.
+    SizeProbe,
 }
 
 /// Payload of an INIT, bytes, at least: who is not proven gets no more than came from there, and shall be answered.
@@ -60,7 +62,10 @@ impl<S: Seal> Peer<S> {
         buf: &mut [u8],
         max_segments: usize,
     ) -> Option<Transmit> {
-        let size = usize::from(self.config.datagram);
+        if let Some(probe) = self.size_probe(now, peer, buf) {
+            return Some(probe);
+        }
+        let size = usize::from(self.search.limit()).min(buf.len()).max(1);
         let mut batch: Option<Transmit> = None;
         for room in buf.chunks_exact_mut(size).take(max_segments) {
             let goes_to = batch.as_ref().map(|batch| batch.to);
@@ -97,7 +102,7 @@ impl<S: Seal> Peer<S> {
         None
     }
 
-    fn next_purpose(&mut self, now: Time) -> Option<(Purpose, Via, SocketAddr)> {
+    pub(crate) fn next_purpose(&mut self, now: Time) -> Option<(Purpose, Via, SocketAddr)> {
         let current = self.runs.current();
         let other = self.runs.iter().find(|run| Some(run.run) != current && self.answer_due(now, run));
         if let Some(run) = other {
@@ -150,7 +155,7 @@ impl<S: Seal> Peer<S> {
     }
 
     pub(crate) fn window_is_open(&self) -> bool {
-        let datagram = u64::from(self.config.datagram);
+        let datagram = u64::from(self.search.limit());
         !self.ledger.is_full() && self.ledger.in_flight() + datagram <= self.congestion.window()
     }
 
@@ -169,13 +174,13 @@ impl<S: Seal> Peer<S> {
             self.app_limited = false;
             return false;
         }
-        let datagram = self.config.datagram;
+        let datagram = self.search.limit();
         self.pacer.budget(now, self.pacing_rate(), datagram) >= u64::from(datagram)
     }
 
     fn build(&mut self, now: Time, purpose: Purpose, via: Via, room: &mut [u8]) -> Option<Packet> {
         let kind = self.seal.kind(via)?;
-        let limit = self.limit(purpose, room.len());
+        let limit = self.limit(purpose, kind, room.len());
         let payload = room.get_mut(kind.header_len()..limit.checked_sub(TAG_LEN)?)?;
         let mut w = Writer::new(payload);
         let mut carried = Carried::new(kind == Kind::Init);
@@ -209,11 +214,18 @@ impl<S: Seal> Peer<S> {
         self.indices_changed |= via == Via::Init;
         self.packets_sent += 1;
         self.account(now, purpose, number, len, eliciting.then_some(carried));
-        Some(Packet { len, number: number.0, full: more && purpose == Purpose::Data && len == room.len() })
+        let full = more && purpose == Purpose::Data && len == room.len();
+        if purpose == Purpose::Data {
+            self.backlogged = full;
+        }
+        Some(Packet { len, number: number.0, full })
     }
 
-    /// How long the packet may be: an unproven address gets no more than came from it.
-    fn limit(&mut self, purpose: Purpose, room: usize) -> usize {
+    /// How long the packet may be: an unproven address gets no more than came from it, and one that is not the path no
+    /// more than every path takes.
+    fn limit(&mut self, purpose: Purpose, kind: Kind, room: usize) -> usize {
+        let strange = kind == Kind::Init || matches!(purpose, Purpose::Answer(run) if self.runs.current() != Some(run));
+        let room = if strange { room.min(self.config.datagram.into()) } else { room };
         let Purpose::Answer(run) = purpose else { return room };
         let current = self.runs.current() == Some(run);
         let Some(run) = self.runs.get(run) else { return room };
@@ -266,11 +278,11 @@ impl<S: Seal> Peer<S> {
             Purpose::Probe => self.probes.bound = 0,
             Purpose::ProbeInit => self.probes.init = 0,
             Purpose::Wake => self.wake = None,
-            Purpose::Answer(_) | Purpose::Data => {}
+            Purpose::Answer(_) | Purpose::Data | Purpose::SizeProbe => {}
         }
     }
 
-    fn account(
+    pub(crate) fn account(
         &mut self,
         now: Time,
         purpose: Purpose,
@@ -287,24 +299,32 @@ impl<S: Seal> Peer<S> {
                     run.budget = run.budget.saturating_sub(len as u64);
                 }
             }
-            Purpose::Data => {}
+            Purpose::Data | Purpose::SizeProbe => {}
         }
         // What is promised to nobody's memory is not waited for: a run that is not current may be a replay or dead, and
         // one that wakes says so a few times only.
         let recorded = match purpose {
             Purpose::Answer(run) => self.runs.current() == Some(run),
             Purpose::Wake => false,
-            Purpose::Data | Purpose::Probe | Purpose::ProbeInit => true,
+            Purpose::Data | Purpose::Probe | Purpose::ProbeInit | Purpose::SizeProbe => true,
         };
         let Some(carried) = carried.filter(|_| recorded) else {
             self.ledger.sent_unrecorded(number, now);
             return;
         };
         let (bytes, in_flight) = (len as u64, self.ledger.in_flight());
-        if self.ledger.sent(number, now, len as u16, true, self.app_limited, carried).is_err() {
+        let (size, limited) = (len as u16, self.app_limited);
+        let recorded = match purpose {
+            Purpose::SizeProbe => self.ledger.sent_size_probe(number, now, size, limited, carried),
+            _ => self.ledger.sent(number, now, size, true, limited, carried),
+        };
+        if recorded.is_err() {
             // Only answers and probes are built while the ledger is full; a later one makes good what this carried.
             self.ledger.sent_unrecorded(number, now);
             return;
+        }
+        if purpose == Purpose::SizeProbe {
+            self.search.on_probe_sent(size);
         }
         self.congestion.on_sent(now, bytes, in_flight);
         let rate = self.pacing_rate();

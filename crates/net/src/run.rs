@@ -80,7 +80,7 @@ impl LinkThread {
         handle: Handle,
         settings: &Settings,
     ) -> LinkThread {
-        let datagram = usize::from(settings.config.datagram).max(1);
+        let datagram = usize::from(settings.config.datagram.max(settings.config.max_datagram)).max(1);
         let batch = (MAX_BATCH / datagram).max(1).min(sockets.max_segments());
         LinkThread {
             clock,

@@ -224,7 +224,7 @@ impl World {
     fn probe(&mut self, luck: u8) {
         let Some(size) = self.search.probe(self.now) else { return };
         self.send(size, true, luck);
-        self.search.on_probe_sent(self.now, size);
+        self.search.on_probe_sent(size);
         assert_eq!(self.search.probe(self.now), None, "one at a time");
         let Some(probe) = self.packets.last().filter(|packet| !packet.check) else { return };
         assert!(size > self.search.size() && size <= MAX_IPV4 && LADDER.contains(&size));

@@ -52,11 +52,11 @@ const MISSED: u8 = 10;
 /// let mut search = Search::new(Time::ZERO, 1_200, MAX_IPV4);
 /// let sent = Time::from_millis(1);
 /// assert_eq!(search.probe(sent), Some(1_472));
-/// search.on_probe_sent(sent, 1_472);
+/// search.on_probe_sent(1_472);
 /// assert_eq!(search.probe(sent), None, "one at a time");
 /// search.on_probe_lost(Time::from_millis(30), 1_472, sent);
 /// assert_eq!(search.probe(Time::from_millis(30)), Some(1_464), "the next step down");
-/// search.on_probe_sent(Time::from_millis(30), 1_464);
+/// search.on_probe_sent(1_464);
 /// search.on_probe_acked(Time::from_millis(50), 1_464, Time::from_millis(30));
 /// assert_eq!((search.size(), search.limit()), (1_464, 1_464));
 /// ```
@@ -74,7 +74,8 @@ pub struct Search {
     due: Time,
     /// Rounds left before the search rests.
     rounds: u8,
-    under_way: Option<Probe>,
+    /// The size of the probe under way.
+    under_way: Option<u16>,
     doubt: Option<Doubt>,
     /// When the newest packet of full size known to have arrived was sent.
     passed: Time,
@@ -82,12 +83,6 @@ pub struct Search {
     missed: u8,
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Probe {
-    size: u16,
-    sent: Time,
 }
 
 /// Whether the path still takes the size it took is being checked.
@@ -144,8 +139,8 @@ impl Search {
     }
 
     /// The probe leaves: a packet of `size` bytes that carries nothing else.
-    pub fn on_probe_sent(&mut self, now: Time, size: u16) {
-        self.under_way = Some(Probe { size, sent: now });
+    pub fn on_probe_sent(&mut self, size: u16) {
+        self.under_way = Some(size);
         if size > self.size {
             self.step = Some(size);
         }
@@ -159,7 +154,7 @@ impl Search {
     /// A probe of `size` bytes that was sent at `sent` is lost: it counts, but it is no sign of congestion (RFC 8899, 3,
     /// item 7).
     pub fn on_probe_lost(&mut self, now: Time, size: u16, sent: Time) {
-        if self.under_way.take_if(|probe| *probe == Probe { size, sent }).is_none() {
+        if sent < self.since || self.under_way.take_if(|probe| *probe == size).is_none() {
             return;
         }
         if self.step == Some(size) {
@@ -181,7 +176,7 @@ impl Search {
         if sent < self.since {
             return;
         }
-        let in_time = self.under_way.take_if(|probe| *probe == Probe { size, sent }).is_some();
+        let in_time = self.under_way.take_if(|probe| *probe == size).is_some();
         if size > self.size && (in_time || !self.is(Mutant::LateIsLost)) {
             self.size = size;
             self.missed = 0;

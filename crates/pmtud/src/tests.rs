@@ -111,7 +111,7 @@ fn random_loss_and_late_packets_never_trip_it() {
 fn round(search: &mut Search, now: &mut Time, mtu: u16) -> Vec<u16> {
     let mut sizes = Vec::new();
     while let Some(size) = search.probe(*now) {
-        search.on_probe_sent(*now, size);
+        search.on_probe_sent(size);
         sizes.push(size);
         let sent = *now;
         *now += Duration::from_millis(20);
@@ -218,7 +218,7 @@ fn what_was_sent_on_another_path_says_nothing_about_this_one() {
 #[test]
 fn a_probe_that_never_left_is_due_again() {
     let mut search = Search::new(Time::ZERO, BASE, MAX_IPV4);
-    search.on_probe_sent(Time::ZERO, 1_472);
+    search.on_probe_sent(1_472);
     search.on_probe_unsent();
     assert_eq!(search.probe(Time::ZERO), Some(1_472));
 }

@@ -168,7 +168,8 @@ impl End {
         status.streams.iter().any(|s| &*s.name == stream && s.stored >= RecordNumber(next))
     }
 
-    fn work(&mut self, now: Time) {
+    /// Does what the machines ask of their stores.
+    pub fn work(&mut self, now: Time) {
         let mut bound = 100_000;
         while let Some((_, op)) = self.node.poll_store() {
             bound -= 1;
@@ -196,18 +197,20 @@ impl End {
     }
 
     /// Does all there is to do now.
-    fn serve(&mut self, now: Time, wire: &mut Vec<(SocketAddr, SocketAddr, Vec<u8>)>) {
+    fn serve(&mut self, now: Time, wire: &mut Vec<Flight>) {
         self.node.handle_timeout(now);
         self.work(now);
-        let mut buf = [0; 16 * 1200];
+        let mut buf = [0; 16 * 1472];
         let mut bound = 10_000;
         while let Some(transmit) = self.node.poll_transmit(now, &mut buf, 16) {
             bound -= 1;
             assert!(bound > 0, "sends for ever");
+            let alone = transmit.len == transmit.segment;
             for packet in buf[..transmit.len].chunks(transmit.segment) {
                 self.packets += 1;
                 self.bytes += packet.len();
-                wire.push((self.address, transmit.to, packet.to_vec()));
+                let (at, from, to) = (now + DELAY, self.address, transmit.to);
+                wire.push(Flight { at, from, to, bytes: packet.to_vec(), alone });
             }
             self.work(now);
         }
@@ -223,6 +226,8 @@ pub struct Flight {
     pub from: SocketAddr,
     pub to: SocketAddr,
     pub bytes: Vec<u8>,
+    /// It was the only one in its transmit.
+    pub alone: bool,
 }
 
 pub struct Bench {
@@ -281,8 +286,7 @@ impl Bench {
         let mut out = Vec::new();
         self.a.serve(self.now, &mut out);
         self.b.serve(self.now, &mut out);
-        for (from, to, bytes) in out {
-            let flight = Flight { at: self.now + DELAY, from, to, bytes };
+        for flight in out {
             if (self.passes)(&flight) {
                 self.wire.push_back(flight);
             }
