@@ -47,6 +47,8 @@ struct Held {
     segment: usize,
     at: usize,
     len: usize,
+    /// It was this batch that segmentation was turned off for.
+    blamed: bool,
     /// Not before then; without a time, when the socket is writable.
     until: Option<Time>,
 }
@@ -187,7 +189,7 @@ impl Sockets {
             self.counters.send_errors += 1;
             return;
         };
-        self.held = Some(Held { route, to, segment: segment.max(1), at: 0, len, until: None });
+        self.held = Some(Held { route, to, segment: segment.max(1), at: 0, len, blamed: false, until: None });
     }
 
     fn route(&self, to: SocketAddr) -> Option<Route> {
@@ -234,7 +236,7 @@ impl Sockets {
                         return;
                     }
                     Meaning::NoSegmentation => {
-                        slot.segmentation = false;
+                        (slot.segmentation, held.blamed) = (false, true);
                         self.counters.unsegmented += 1;
                         tracing::info!(%error, "this network device cannot cut batches: datagrams go one by one");
                     }
@@ -244,6 +246,10 @@ impl Sockets {
                         self.last = None;
                     }
                     Meaning::Lost => {
+                        if held.blamed && Errno::from_io_error(&error) == Some(Errno::MSGSIZE) {
+                            // Alone it is too large as well: the interface takes less now, and can cut all the same.
+                            slot.segmentation = true;
+                        }
                         self.counters.send_errors += 1;
                         tracing::debug!(%error, to = %held.to, "a send failed");
                         held.at = end;

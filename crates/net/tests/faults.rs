@@ -4,6 +4,8 @@ mod common;
 
 use common::*;
 use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A socket that refuses the `nth` batch of several datagrams and all after it with this error.
@@ -40,6 +42,46 @@ fn segmentation_that_ends_in_mid_life_loses_nothing() {
 #[test]
 fn a_segment_longer_than_the_interface_takes_is_not_fatal() {
     segmentation_fails(2, Errno::MSGSIZE);
+}
+
+/// Sends of datagrams over 1,300 B fail from the `nth` call on, and batches of them as on a kernel that cuts.
+fn narrow_from(nth: usize, cut: Arc<AtomicUsize>) -> Faulty {
+    let mut calls = 0;
+    Faulty::new(move |call| {
+        let Call::Send(d) = call else { return None };
+        let several = d.bytes.len() > d.segment;
+        calls += 1;
+        if calls >= nth && d.segment.min(d.bytes.len()) > 1_300 {
+            return errno(if several { Errno::INVAL } else { Errno::MSGSIZE });
+        }
+        cut.fetch_add(usize::from(calls >= nth && several), Ordering::Relaxed);
+        None
+    })
+}
+
+#[test]
+fn a_probe_that_the_interface_does_not_take_is_only_a_failed_probe() {
+    let cut = Arc::new(AtomicUsize::new(0));
+    let pair = Pair::new(narrow_from(0, cut.clone()), plain());
+    for _ in 0..3 {
+        pair.transfer(&records(1_000, &[1_013]));
+    }
+    let (status, counters) = (pair.status(), pair.sender.handle().counters());
+    assert_eq!((status.datagram, status.bytes_resent), (1_232, 0), "{status:?}");
+    assert!(counters.send_errors >= 3 && counters.unsegmented == 0, "{counters:?}");
+    assert!(cut.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn an_interface_that_takes_less_than_before_costs_neither_the_link_nor_segmentation() {
+    let cut = Arc::new(AtomicUsize::new(0));
+    let pair = Pair::new(narrow_from(100, cut.clone()), plain());
+    for _ in 0..10 {
+        pair.transfer(&records(2_000, &[1_013]));
+    }
+    assert!(pair.status().datagram <= 1_300, "{:?}", pair.status());
+    let counters = pair.sender.handle().counters();
+    assert!(counters.unsegmented > 0 && cut.load(Ordering::Relaxed) > 20, "{cut:?} {counters:?}");
 }
 
 #[test]
