@@ -1,7 +1,7 @@
 //! The real machines in virtual time.
 
 use stayfast_seal::Identity;
-use stayfast_sim::{Limit, Path, Probability, World};
+use stayfast_sim::{Element, Limit, Path, Probability, World};
 use stayfast_store::{Memory, Outbox};
 use stayfast_tests::{Entropy, Machine, Pair, Part, RECEIVER};
 use stayfast_units::{Rate, RecordNumber, Time};
@@ -185,5 +185,34 @@ fn a_dozen_stores_under_one_key() {
     for (i, sender) in senders.into_iter().enumerate() {
         let machine = world.node(sender).expect("it runs");
         assert_eq!(machine.stored.get("log"), Some(&RecordNumber(COUNT)), "store {i}: {:?}", machine.status());
+    }
+}
+
+/// Headers of IPv4 and UDP.
+const IP_UDP: u64 = 28;
+
+/// The path's MTU shrinks in mid-flow (quinn 1540).
+#[test]
+fn a_path_that_shrinks_is_back_within_a_few_round_trips() {
+    // PPPoE, tunnels, the least of IPv6, and less than anything that was probed.
+    for takes in [1_464, 1_444, 1_392, 1_372, 1_232, 1_200] {
+        let (there, back) = path(20 * MS, 3 * MS, 0);
+        let mut pair = backlog(6, (there.mtu(1_500), back), 30_000, 1_013);
+        pair.world.run_until(Time::from_millis(1_500));
+        assert_eq!(pair.sending().status().datagram, 1_472);
+        assert!(pair.world.set(pair.paths[0], Element::Mtu(takes + IP_UDP)));
+        let (shrank, mut rates) = (pair.world.now(), Vec::new());
+        for _ in 0..30 {
+            let (before, until) = (pair.stored_count("log"), pair.world.now() + 50 * MS);
+            pair.world.run_until(until);
+            let stored = pair.stored_count("log") - before;
+            rates.push(stored * 1_013 * 8 / 50_000);
+        }
+        // Two probe timeouts, and what was lost counts as lost: 0.7 of the window is left.
+        let back = rates.windows(4).position(|rates| rates.iter().sum::<u64>() >= 4 * 30);
+        assert!(back.is_some_and(|row| row <= 5), "{takes}: {rates:?} Mbit/s each 50 ms since {shrank:?}");
+        assert_eq!(u64::from(pair.sending().status().datagram), takes);
+        assert!(pair.run_until_stored("log", RecordNumber(30_000), Time::from_millis(20_000)).is_some());
+        assert_whole(&pair, 30_000);
     }
 }

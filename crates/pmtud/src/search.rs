@@ -238,7 +238,7 @@ impl Search {
         }
     }
 
-    /// RFC 8899, 4.3 and 5.3.3: a black hole. The search goes on at once below the size that no longer passes; later
+    /// A black hole (RFC 8899, 4.3). The search goes on at once below the size that no longer passes; later
     /// rounds begin at the top again.
     fn fall(&mut self, now: Time) {
         let below = step_below(self.size, self.base);
