@@ -75,6 +75,7 @@ mod queue;
 mod server;
 mod spec;
 mod stage;
+mod tcp;
 mod trace;
 mod world;
 
@@ -88,5 +89,6 @@ pub use path::{HELD_MAX, Path};
 pub use profile::Profile;
 pub use queue::{CoDel, Discipline, Red};
 pub use spec::{Aqm, PathError, PathSpec, Queue};
+pub use tcp::{TCP_PAYLOAD, TcpConfig, TcpControl, TcpFlow, TcpReceiver, TcpSender, TcpState};
 pub use trace::{ROWS_MAX, Trace};
 pub use world::{Event, Handle, Node, NodeId, PathId, Poll, World};

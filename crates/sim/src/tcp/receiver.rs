@@ -1,0 +1,182 @@
+use super::WINDOW_MAX;
+use super::gaps::Gaps;
+use super::goodput::Goodput;
+use super::segment::{Ack, BLOCKS_MAX, Block, Segment, TCP_PAYLOAD};
+use crate::{Datagram, Node, Poll};
+use core::net::SocketAddr;
+use core::time::Duration;
+use stayfast_units::{Rate, Time};
+
+/// How long one segment waits for a second before it is acknowledged alone (RFC 5681, 4.2, allows 500 ms; this is
+/// Linux).
+const DELAY: Duration = Duration::from_millis(40);
+
+/// The receiving end of a bulk TCP flow.
+///
+/// It acknowledges every second segment, or one after 40 ms; at once when there is a gap, one is closed, or a
+/// segment comes twice (RFC 5681, 4.2). It reports the three blocks that changed last (RFC 2018), duplicates
+/// (RFC 2883), and echoes time stamps (RFC 7323, 4.3). Segments that lie more than the largest window ahead are dropped.
+///
+/// ```
+/// use core::time::Duration;
+/// use stayfast_sim::{Limit, Path, TcpConfig, TcpReceiver, TcpSender, World};
+/// use stayfast_units::{Rate, Time};
+///
+/// let here = "10.0.0.1:1".parse().unwrap();
+/// let there = "10.0.0.2:1".parse().unwrap();
+/// let mut world = World::new(1);
+/// let sender = world.add("sender", here, TcpSender::new(TcpConfig::to(there)));
+/// let receiver = world.add("receiver", there, TcpReceiver::new());
+/// let rate = Rate::from_bits_per_sec(10_000_000);
+/// let delay = Duration::from_millis(10);
+/// world.connect(sender, receiver, Path::new().delay(delay).rate(rate, Limit::Bytes(25_000)));
+/// world.connect(receiver, sender, Path::new().delay(delay));
+///
+/// world.run_until(Time::from_millis(5_000));
+/// let goodput = world.node(receiver).unwrap().goodput(Time::from_millis(1_000), Time::from_millis(5_000));
+/// assert!(goodput > Rate::from_bits_per_sec(9_000_000));
+/// ```
+#[derive(Debug)]
+pub struct TcpReceiver {
+    /// The first segment that is missing.
+    next: u64,
+    gaps: Gaps,
+    goodput: Goodput,
+    duplicates: u64,
+    malformed: u64,
+    reply: Reply,
+}
+
+/// What is to be said, and when.
+#[derive(Debug, Default)]
+struct Reply {
+    to: Option<SocketAddr>,
+    /// When the acknowledgement is due; none if all has been said.
+    due: Option<Time>,
+    /// Segments since the last one.
+    unsaid: u64,
+    /// What it acknowledged.
+    said: u64,
+    /// The time stamp to echo.
+    echo: Time,
+    duplicate: Option<u64>,
+}
+
+impl TcpReceiver {
+    /// A receiver that has nothing yet.
+    pub fn new() -> TcpReceiver {
+        TcpReceiver {
+            next: 0,
+            gaps: Gaps::default(),
+            goodput: Goodput::new(),
+            duplicates: 0,
+            malformed: 0,
+            reply: Reply::default(),
+        }
+    }
+
+    /// Bytes that have arrived in order.
+    pub fn delivered(&self) -> u64 {
+        self.goodput.total()
+    }
+
+    /// The rate at which bytes arrived in order between two times. Both are rounded down to a step that is a millisecond
+    /// in the first 16 s of virtual time and then doubles with each doubling of the time.
+    pub fn goodput(&self, from: Time, to: Time) -> Rate {
+        self.goodput.between(from, to)
+    }
+
+    /// Segments that came again.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Datagrams that were no segments, or damaged, or lay beyond the largest window.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    fn receive(&mut self, now: Time, number: u64, stamp: Time) {
+        let had_gap = !self.gaps.is_empty();
+        let before = self.next;
+        let fresh = if number < self.next {
+            false
+        } else if number > self.next {
+            self.gaps.insert(number)
+        } else {
+            self.next = self.gaps.take(number + 1);
+            true
+        };
+        if self.next > before {
+            self.goodput.add(now, (self.next - before) * TCP_PAYLOAD);
+        }
+        if !fresh {
+            self.duplicates += 1;
+            self.reply.duplicate = Some(number);
+        }
+        // Whatever is not simply the next one is told at once.
+        let ordinary = fresh && !had_gap && number == before;
+        self.reply.owe(now, number, stamp, !ordinary);
+    }
+
+    fn ack(&mut self) -> Ack {
+        let mut blocks = [None; BLOCKS_MAX];
+        let mut places = blocks.iter_mut();
+        if let Some(number) = self.reply.duplicate.take() {
+            let beyond = self.gaps.around(number);
+            for (place, block) in places.by_ref().zip([Some(Block { start: number, end: number + 1 }), beyond]) {
+                *place = block;
+            }
+        }
+        // The block around a duplicate is the newest anyway; it is said once.
+        let said = blocks[1];
+        let places = blocks.iter_mut().filter(|place| place.is_none());
+        for (place, block) in places.zip(self.gaps.newest().filter(|block| Some(*block) != said)) {
+            *place = Some(block);
+        }
+        Ack { next: self.next, echo: self.reply.echo, blocks }
+    }
+}
+
+impl Reply {
+    /// Notes that a segment has come and when that must be said.
+    fn owe(&mut self, now: Time, number: u64, stamp: Time, at_once: bool) {
+        // The stamp of the segment that the next acknowledgement begins with, never an older one (RFC 7323, 4.3).
+        if number <= self.said {
+            self.echo = self.echo.max(stamp);
+        }
+        self.unsaid += 1;
+        let due = if at_once || self.unsaid >= 2 { now } else { now + DELAY };
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+}
+
+impl Default for TcpReceiver {
+    fn default() -> TcpReceiver {
+        TcpReceiver::new()
+    }
+}
+
+impl Node for TcpReceiver {
+    fn handle(&mut self, now: Time, datagram: &mut Datagram) {
+        match Segment::decode(&datagram.bytes) {
+            Some(Segment::Data { number, stamp }) if number < self.next + WINDOW_MAX => {
+                self.reply.to = Some(datagram.from);
+                self.receive(now, number, stamp);
+            }
+            _ => self.malformed += 1,
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut Datagram) -> Poll {
+        let (Some(to), Some(due)) = (self.reply.to, self.reply.due) else { return Poll::Idle };
+        if now < due {
+            return Poll::WakeAt(due);
+        }
+        let ack = self.ack();
+        (self.reply.due, self.reply.unsaid, self.reply.said) = (None, 0, ack.next);
+        out.to = to;
+        Segment::Ack(ack).encode(&mut out.bytes);
+        Poll::Transmit
+    }
+}
