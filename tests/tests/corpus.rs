@@ -35,6 +35,7 @@ targets! {
     reassembly: |bytes| ranges::reassembler::check(&decode::<ranges::Ops<ranges::reassembler::Op>>(bytes).0);
     recovery: |bytes| recovery::check(&decode::<Vec<recovery::Op>>(bytes));
     store: |bytes| store::check(&store::ops(bytes));
+    tcp: |bytes| sim::tcp::check(&sim::tcp::ops(bytes));
     writer: |bytes| frame::check(&frame::ops(bytes));
 }
 

@@ -4,6 +4,7 @@ mod model;
 
 use crate::digest::Digest;
 use crate::path::COPY;
+pub use crate::tcp::fuzzing as tcp;
 use crate::{
     Bleach, CoDel, Datagram, Deviation, Discipline, Ecn, Element, Limit, Path, PathSpec, Probability, Profile, Red,
 };

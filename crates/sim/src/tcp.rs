@@ -6,6 +6,8 @@
 mod cubic;
 mod episode;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gaps;
 mod goodput;
 mod hystart;

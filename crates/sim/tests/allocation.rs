@@ -4,13 +4,19 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
-use stayfast_sim::{CoDel, Datagram, Discipline, Limit, Node, Path, PathSpec, Poll, Probability, Red, World};
+use stayfast_sim::{
+    CoDel, Datagram, Discipline, Limit, Node, Path, PathSpec, Poll, Probability, Red, TcpConfig, TcpFlow, World,
+};
 use stayfast_units::{Rate, Time};
 use std::alloc::System;
+use std::sync::Mutex;
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Everybody's allocations are counted, so one test runs at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 // SAFETY: every call is handed to the system's allocator as it came; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
@@ -93,9 +99,9 @@ fn flood(path: &mut Path, mut now: Time, count: u64) -> Time {
     now
 }
 
-/// The counter is for the whole process, so there is one test.
 #[test]
 fn after_a_warm_up_nothing_allocates() {
+    let _turn = TURN.lock();
     a_hundred_seconds_at_50_mbits_need_no_memory();
     for discipline in [
         Discipline::DropTail,
@@ -142,4 +148,25 @@ fn a_hundred_seconds_at_50_mbits_need_no_memory() {
     let heard = world.node(b).map(|sink| sink.heard);
     println!("{heard:?} datagrams, {:?}, 100 s in {} ms", world.path(path).map(|path| path.stats()), took.as_millis());
     assert!(heard > Some(420_000));
+}
+
+#[test]
+fn tcp_needs_memory_only_to_grow() {
+    let _turn = TURN.lock();
+    let spec: PathSpec = "rate=50M rtt=40ms jitter=3ms queue=1bdp".parse().unwrap();
+    let (here, there) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+    let mut world = World::new(1);
+    let path = world.add_path("there", spec.forward());
+    let back = world.add_path("back", spec.back());
+    let flow = TcpFlow::add(&mut world, here, TcpConfig::to(there), &[path], &[back]);
+    world.run_until(Time::from_millis(20_000));
+
+    let before = ALLOCATIONS.load(Relaxed);
+    world.run_until(Time::from_millis(120_000));
+    // The totals over time, the gaps and the pool of buffers each double a few times.
+    let allocations = ALLOCATIONS.load(Relaxed) - before;
+    let sent = world.node(flow.sender).map(|sender| sender.sent());
+    println!("{allocations} allocations for {sent:?} segments");
+    assert!(allocations < 20, "{allocations}");
+    assert!(sent > Some(450_000));
 }

@@ -81,15 +81,15 @@ fn a_lost_tail_needs_a_probe_and_no_timeout() {
                 assert!(world.set(bottleneck, Element::Outage(on)));
             });
         }
-        lab.world.run_until(last + Duration::from_millis(200));
+        lab.world.run_until(last + Duration::from_secs(1));
         let sender = lab.world.node(flow.sender).unwrap();
         assert!(sender.is_done(lab.world.now()));
         assert!(lab.world.path(lab.bottleneck).unwrap().stats().cut > 0);
         assert_eq!(sender.timeouts(), 0, "seed {seed}");
         probes += sender.probes();
     }
-    // Sometimes jitter lets the very last one through, and it tells of the others without a probe.
-    assert!((4..=8).contains(&probes), "{probes}");
+    // Often jitter lets the very last one through, and it tells of the others without a probe.
+    assert!((2..=8).contains(&probes), "{probes}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn every_run_of_a_seed_is_the_same() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
     // The same on every machine: floats are only added, multiplied and divided, and a cube root is software.
-    insta::assert_snapshot!(format!("{:016x}", run(1)), @"ebe4ead4b366a992");
+    insta::assert_snapshot!(format!("{:016x}", run(1)), @"c5beaa1a86173cd0");
 }
 
 #[test]

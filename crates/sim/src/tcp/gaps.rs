@@ -20,7 +20,7 @@ impl Gaps {
         // The first block that ends at or behind the segment.
         let i = self.blocks.partition_point(|block| block.end < number);
         let fresh = match self.blocks.get_mut(i) {
-            Some(block) if block.start <= number && number < block.end => false,
+            Some(block) if block.has(number) => false,
             Some(block) if block.end == number => {
                 block.end += 1;
                 self.join(i);
@@ -57,9 +57,12 @@ impl Gaps {
         self.blocks.get(i).copied().filter(|block| block.start <= number)
     }
 
-    /// The blocks that changed last, the newest first (RFC 2018, 4).
+    /// The blocks that changed last, the newest first (RFC 2018, 4), and then the others.
     pub(super) fn newest(&self) -> impl Iterator<Item = Block> {
-        self.newest.iter().flatten().filter_map(|number| self.around(*number))
+        let newest = self.newest.iter().flatten();
+        let is_new = |block: &Block| self.newest.iter().flatten().any(|number| block.has(*number));
+        let others = self.blocks.iter().copied().filter(move |block| !is_new(block));
+        newest.filter_map(|number| self.around(*number)).chain(others)
     }
 
     /// Joins a block with the next one if nothing is between them.
@@ -76,7 +79,7 @@ impl Gaps {
     fn remember(&mut self, number: u64) {
         let Some(block) = self.around(number) else { return };
         let before = self.newest;
-        let mut others = before.into_iter().flatten().filter(|other| !(block.start..block.end).contains(other));
+        let mut others = before.into_iter().flatten().filter(|other| !block.has(*other));
         self.newest = core::array::from_fn(|i| if i == 0 { Some(number) } else { others.next() });
     }
 }
@@ -109,12 +112,12 @@ mod tests {
     #[test]
     fn the_newest_block_comes_first_and_each_only_once() {
         let mut gaps = gaps(&[10, 20, 30, 40]);
-        assert_eq!(newest(&gaps), [(40, 41), (30, 31), (20, 21)]);
+        assert_eq!(newest(&gaps), [(40, 41), (30, 31), (20, 21), (10, 11)]);
         gaps.insert(21);
-        assert_eq!(newest(&gaps), [(20, 22), (40, 41), (30, 31)]);
+        assert_eq!(newest(&gaps), [(20, 22), (40, 41), (30, 31), (10, 11)]);
         gaps.insert(11);
-        assert_eq!(newest(&gaps), [(10, 12), (20, 22), (40, 41)]);
+        assert_eq!(newest(&gaps), [(10, 12), (20, 22), (40, 41), (30, 31)]);
         gaps.take(10);
-        assert_eq!(newest(&gaps), [(20, 22), (40, 41)]);
+        assert_eq!(newest(&gaps), [(20, 22), (40, 41), (30, 31)]);
     }
 }

@@ -28,6 +28,10 @@ pub(super) struct Block {
 }
 
 impl Block {
+    pub(super) fn has(self, number: u64) -> bool {
+        (self.start..self.end).contains(&number)
+    }
+
     pub(super) fn contains(self, other: Block) -> bool {
         self.start <= other.start && other.end <= self.end
     }

@@ -49,7 +49,10 @@ impl Lab {
     /// A flow with a round trip in milliseconds, jitter up to `jitter` each way and loss on the way there.
     pub fn flow(&mut self, rtt: u64, jitter: u64, loss: Probability, config: TcpConfig) -> TcpFlow {
         let n = self.flows.len();
-        let line = |loss| Path::new().loss(loss).jitter(millis(jitter)).delay(millis(rtt) / 2);
+        let line = |loss| {
+            let path = Path::new().loss(loss).delay(millis(rtt) / 2);
+            if jitter > 0 { path.jitter(millis(jitter)) } else { path }
+        };
         let there = self.world.add_path(&format!("there {n}"), line(loss));
         let back = self.world.add_path(&format!("back {n}"), line(Probability::ZERO));
         let flow = TcpFlow::add(&mut self.world, address(n, 1), config, &[there, self.bottleneck], &[back]);
