@@ -5,7 +5,7 @@ use stayfast_units::Time;
 
 /// So many segments delivered beyond a missing one are proof enough on a path that keeps the order.
 const DUPLICATES: u64 = 3;
-/// Recoveries without a duplicate after which the patience shrinks again.
+/// True recoveries without a duplicate after which the patience shrinks again.
 const PERSIST: u32 = 16;
 /// Quarters of a round trip that patience grows to; the smoothed round trip limits it before.
 const QUARTERS_MAX: u32 = 255;
@@ -67,7 +67,7 @@ impl Rack {
         self.persist = PERSIST;
     }
 
-    /// A recovery has ended (step 4).
+    /// A recovery has ended, and it was not a mistake (step 4; as in Linux, mistakes do not count).
     pub(super) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {

@@ -106,10 +106,6 @@ impl TcpSender {
                 self.window.size = self.window.threshold;
             }
             self.phase = Phase::Open;
-        } else {
-            return;
-        }
-        if end.is_some() {
             self.rack.on_recovered();
         }
     }

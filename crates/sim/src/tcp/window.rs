@@ -7,7 +7,7 @@ use stayfast_units::Time;
 /// The window at the beginning, in segments (RFC 6928).
 const INITIAL: f64 = 10.0;
 /// No loss makes the threshold lower (RFC 5681, equation 4).
-const THRESHOLD_MIN: f64 = 2.0;
+const THRESHOLD_MIN: u64 = 2;
 
 /// How a TCP sender's window grows and what a loss leaves of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,7 +89,9 @@ impl Window {
                 cubic::BETA
             }
         };
-        self.threshold = (self.size * beta).max(THRESHOLD_MIN);
+        // Rounded down to whole segments, as Linux counts: at 5 % loss that takes a quarter of the rate.
+        let whole = (self.segments() as f64 * beta) as u64;
+        self.threshold = whole.max(THRESHOLD_MIN) as f64;
     }
 }
 
@@ -115,6 +117,9 @@ mod tests {
             let mut window = Window::new(control);
             window.on_loss();
             assert_eq!((window.size, window.threshold), (10.0, 10.0 * beta));
+            window.size = 7.9;
+            window.on_loss();
+            assert_eq!(window.threshold, if control == TcpControl::Reno { 3.0 } else { 4.0 }, "of 7 segments");
             window.size = 1.0;
             window.on_loss();
             assert_eq!(window.threshold, 2.0);
