@@ -177,8 +177,8 @@ fn a_longer_round_trip_gets_less() {
             let mut lab = Lab::with_bdp(seed, MBITS, 40);
             lab.plain(20, 1, control);
             lab.plain(long, 1, control);
-            lab.world.run_until(seconds(100));
-            let rates = lab.mbits(seconds(10), seconds(100));
+            lab.world.run_until(seconds(80));
+            let rates = lab.mbits(seconds(10), seconds(80));
             rates[0] / rates[1]
         });
         ratios.sum::<f64>() / 3.0
@@ -203,8 +203,8 @@ fn who_comes_late_reaches_a_fair_share() {
                 lab.plain(rtt, 1, control);
                 let late = TcpConfig { start: seconds(20), ..config(1, control) };
                 lab.flow(rtt, 1, Probability::ZERO, late);
-                lab.world.run_until(seconds(140));
-                [(30, 40), (60, 140)].map(|(from, to)| {
+                lab.world.run_until(seconds(120));
+                [(30, 40), (60, 120)].map(|(from, to)| {
                     let rates = lab.mbits(seconds(from), seconds(to));
                     rates[1] / (rates[0] + rates[1])
                 })

@@ -180,3 +180,75 @@ impl Node for TcpReceiver {
         Poll::Transmit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Gives a receiver these segments at these milliseconds, and says what it acknowledges and when.
+    fn acks(segments: &[(u64, u64)]) -> Vec<(u64, Ack)> {
+        let host = "10.0.0.1:1".parse().unwrap();
+        let mut receiver = TcpReceiver::new();
+        let mut acks = Vec::new();
+        let mut segments = segments.iter().peekable();
+        for ms in 0..200 {
+            let now = Time::from_millis(ms);
+            while let Some((_, number)) = segments.next_if(|(at, _)| *at == ms) {
+                let mut datagram = Datagram::new(host, host, Vec::new());
+                Segment::Data { number: *number, stamp: now }.encode(&mut datagram.bytes);
+                receiver.handle(now, &mut datagram);
+            }
+            let mut out = Datagram::blank(Vec::new());
+            while receiver.poll(now, &mut out) == Poll::Transmit {
+                let Some(Segment::Ack(ack)) = Segment::decode(&out.bytes) else { panic!("no acknowledgement") };
+                acks.push((ms, ack));
+                out.bytes.clear();
+            }
+        }
+        acks
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_and_a_single_one_after_40_ms() {
+        let said: Vec<_> = acks(&[(1, 0), (2, 1), (3, 2)]).iter().map(|(ms, ack)| (*ms, ack.next)).collect();
+        assert_eq!(said, [(2, 2), (43, 3)]);
+    }
+
+    #[test]
+    fn around_a_gap_everything_is_told_at_once() {
+        let block = |start, end| Some(Block { start, end });
+        let said = acks(&[(1, 0), (2, 2), (3, 2), (4, 1), (5, 0)]);
+        let said: Vec<_> = said.iter().map(|(ms, ack)| (*ms, ack.next, ack.blocks)).collect();
+        assert_eq!(
+            said,
+            [
+                (2, 1, [block(2, 3), None, None]),
+                (3, 1, [block(2, 3), block(2, 3), None]),
+                (4, 3, [None; 3]),
+                (5, 3, [block(0, 1), None, None]),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_stamp_is_that_of_the_segment_that_was_waited_for() {
+        let said = acks(&[(1, 0), (2, 1), (3, 3), (9, 2), (10, 4), (11, 5)]);
+        let echoes: Vec<_> = said.iter().map(|(_, ack)| ack.echo.as_micros() / 1_000).collect();
+        // The first of two, the last in order before a gap, the one that closed it, and the first of two again.
+        assert_eq!(echoes, [1, 1, 9, 10]);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_window_is_refused() {
+        let host = "10.0.0.1:1".parse().unwrap();
+        let mut receiver = TcpReceiver::new();
+        for number in [WINDOW_MAX - 1, WINDOW_MAX, u64::MAX] {
+            let mut datagram = Datagram::new(host, host, Vec::new());
+            Segment::Data { number, stamp: Time::ZERO }.encode(&mut datagram.bytes);
+            receiver.handle(Time::ZERO, &mut datagram);
+        }
+        assert_eq!(receiver.malformed(), 2);
+        assert!(receiver.gaps.around(WINDOW_MAX - 1).is_some() && receiver.gaps.around(WINDOW_MAX).is_none());
+    }
+}

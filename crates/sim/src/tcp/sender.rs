@@ -318,3 +318,85 @@ impl fmt::Debug for TcpSender {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::segment::{Ack, BLOCKS_MAX, Block};
+    use alloc::vec::Vec;
+
+    fn host() -> SocketAddr {
+        "10.0.0.1:1".parse().unwrap()
+    }
+
+    /// Sends what may be sent, and counts it.
+    fn drain(sender: &mut TcpSender, now: Time) -> u64 {
+        let mut out = Datagram::blank(Vec::new());
+        let mut count = 0;
+        while sender.poll(now, &mut out) == Poll::Transmit {
+            out.bytes.clear();
+            count += 1;
+        }
+        count
+    }
+
+    fn acknowledge(sender: &mut TcpSender, now: Time, next: u64, block: Option<(u64, u64)>) {
+        let mut blocks = [None; BLOCKS_MAX];
+        blocks[0] = block.map(|(start, end)| Block { start, end });
+        let mut datagram = Datagram::new(host(), host(), Vec::new());
+        Segment::Ack(Ack { next, echo: Time::ZERO, blocks }).encode(&mut datagram.bytes);
+        sender.handle(now, &mut datagram);
+    }
+
+    #[test]
+    fn no_more_than_the_receivers_window_is_outstanding() {
+        let mut sender = TcpSender::new(TcpConfig::to(host()));
+        sender.window.size = 1e6;
+        assert_eq!(drain(&mut sender, Time::ZERO), WINDOW_MAX);
+    }
+
+    #[test]
+    fn pacing_spreads_a_window_over_half_a_round_trip_in_slow_start() {
+        let mut sender = TcpSender::new(TcpConfig { paced: true, ..TcpConfig::to(host()) });
+        assert_eq!(drain(&mut sender, Time::ZERO), 10, "no round trip is known yet");
+        let mut now = Time::from_millis(100);
+        acknowledge(&mut sender, now, 10, None);
+        let (mut sent, mut out) = (0, Datagram::blank(Vec::new()));
+        while now < Time::from_millis(149) {
+            out.bytes.clear();
+            match sender.poll(now, &mut out) {
+                Poll::Transmit => sent += 1,
+                Poll::WakeAt(time) => now = time,
+                Poll::Idle => panic!("20 segments fit the window"),
+            }
+        }
+        // One every 2.5 ms, the first at once.
+        assert_eq!(sent, 20);
+    }
+
+    #[test]
+    fn what_the_sender_never_sent_cannot_be_acknowledged() {
+        let mut sender = TcpSender::new(TcpConfig::to(host()));
+        drain(&mut sender, Time::ZERO);
+        acknowledge(&mut sender, Time::from_millis(20), 11, None);
+        assert_eq!((sender.malformed(), sender.state().in_flight), (1, 10));
+        acknowledge(&mut sender, Time::from_millis(20), 0, Some((8, 1_000)));
+        assert_eq!((sender.malformed(), sender.state().in_flight), (1, 8));
+    }
+
+    #[test]
+    fn a_late_segment_takes_the_reduction_back() {
+        let mut sender = TcpSender::new(TcpConfig::to(host()));
+        drain(&mut sender, Time::ZERO);
+        acknowledge(&mut sender, Time::from_millis(20), 0, Some((1, 5)));
+        let state = sender.state();
+        assert_eq!((state.recovering, state.threshold, sender.recoveries()), (true, 7.0, 1));
+        drain(&mut sender, Time::from_millis(20));
+        assert_eq!(sender.resent(), 1);
+        // The original arrives: the echo is older than the copy.
+        acknowledge(&mut sender, Time::from_millis(21), 5, None);
+        let state = sender.state();
+        assert_eq!((state.recovering, state.threshold, sender.undone()), (false, f64::INFINITY, 1));
+        assert!(state.window >= 10.0);
+    }
+}
