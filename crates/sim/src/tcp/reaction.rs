@@ -19,7 +19,7 @@ struct News {
     delivered: u64,
     /// It acknowledged the next segment.
     advanced: bool,
-    /// It spoke of segments at all.
+    /// It spoke of segments beyond that.
     sacked: bool,
     /// These had arrived before.
     duplicate: Option<Block>,
@@ -166,6 +166,7 @@ impl TcpSender {
             // The probe itself repaired a loss.
             if let Phase::Open = self.phase {
                 self.reduce();
+                self.counts.recoveries += 1;
                 self.episode = None;
                 self.window.size = self.window.threshold;
             }

@@ -1,7 +1,7 @@
 use super::WINDOW_MAX;
 use super::gaps::Gaps;
 use super::goodput::Goodput;
-use super::segment::{Ack, BLOCKS_MAX, Block, Segment, TCP_PAYLOAD};
+use super::segment::{Ack, Block, Segment, TCP_PAYLOAD};
 use crate::{Datagram, Node, Poll};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -120,21 +120,12 @@ impl TcpReceiver {
     }
 
     fn ack(&mut self) -> Ack {
-        let mut blocks = [None; BLOCKS_MAX];
-        let mut places = blocks.iter_mut();
-        if let Some(number) = self.reply.duplicate.take() {
-            let beyond = self.gaps.around(number);
-            for (place, block) in places.by_ref().zip([Some(Block { start: number, end: number + 1 }), beyond]) {
-                *place = block;
-            }
-        }
-        // The block around a duplicate is the newest anyway; it is said once.
-        let said = blocks[1];
-        let places = blocks.iter_mut().filter(|place| place.is_none());
-        for (place, block) in places.zip(self.gaps.newest().filter(|block| Some(*block) != said)) {
-            *place = Some(block);
-        }
-        Ack { next: self.next, echo: self.reply.echo, blocks }
+        let duplicate = self.reply.duplicate.take();
+        let again = duplicate.map(|number| Block { start: number, end: number + 1 });
+        let around = duplicate.and_then(|number| self.gaps.around(number));
+        let others = self.gaps.newest().filter(|block| Some(*block) != around);
+        let mut blocks = again.into_iter().chain(around).chain(others);
+        Ack { next: self.next, echo: self.reply.echo, blocks: core::array::from_fn(|_| blocks.next()) }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{Datagram, Node, Poll};
 use alloc::boxed::Box;
 use core::fmt;
 use core::net::SocketAddr;
+use core::time::Duration;
 use stayfast_units::{Rate, Time};
 
 /// What a [`TcpSender`] is to do.
@@ -261,8 +262,8 @@ impl TcpSender {
     }
 
     /// Pacing: the time that a segment takes.
-    fn gap(&self) -> core::time::Duration {
-        let Some(rtt) = self.rtt.smoothed().filter(|_| self.config.paced) else { return core::time::Duration::ZERO };
+    fn gap(&self) -> Duration {
+        let Some(rtt) = self.rtt.smoothed().filter(|_| self.config.paced) else { return Duration::ZERO };
         let rate = Rate::per(self.window.segments().max(1) * WIRE_SIZE, rtt);
         // As in Linux, the slow start's rate ends before slow start does.
         let starting = self.window.size < self.window.threshold / 2.0;
