@@ -63,9 +63,7 @@ pub struct TcpState {
 ///
 /// Losses are found by RACK-TLP (RFC 8985), repaired by SACK with proportional rate reduction (RFC 6675, RFC 6937), and
 /// taken back when time stamps or duplicates prove them wrong (RFC 4015, RFC 3708); the timeout is that of Linux
-/// (RFC 6298, with 200 ms). The [receiver](TcpReceiver)'s documentation has an example.
-///
-/// [`TcpReceiver`]: crate::TcpReceiver
+/// (RFC 6298, with 200 ms). The [receiver](crate::TcpReceiver)'s documentation has an example.
 pub struct TcpSender {
     pub(super) config: TcpConfig,
     pub(super) board: Scoreboard,
