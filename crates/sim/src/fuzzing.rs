@@ -465,6 +465,20 @@ mod tests {
         check(&[Op::Build(Part::Rate(0, 0)), Op::Build(Part::Rate(0, 0)), push]);
     }
 
+    /// An original that is late by nothing is still before its copy.
+    #[test]
+    fn late_by_nothing() {
+        let mut ops = vec![
+            Op::Build(Part::Duplicate(255)),
+            Op::Build(Part::Late(128, 0, 0)),
+            Op::Build(Part::OrderedJitter(9_999)),
+        ];
+        ops.extend(
+            (0..200).map(|n| if n % 2 == 0 { Op::Push { len: n, count: 0 } } else { Op::Wait { micros: 40_000 } }),
+        );
+        check(&ops);
+    }
+
     /// Long busy times, which random operations seldom make.
     #[test]
     fn a_busy_bottleneck_is_exact() {

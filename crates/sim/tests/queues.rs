@@ -83,6 +83,24 @@ fn codel_leaves_good_queues_alone() {
 }
 
 #[test]
+fn codel_thinks_nothing_of_one_full_datagram_that_waits() {
+    // Each takes 20 ms, so that whoever waits at all waits too long.
+    let mut path = Path::new().bottleneck(
+        Rate::from_bytes_per_sec(75_700),
+        Limit::Packets(100),
+        Discipline::CoDel(CoDel::default()),
+    );
+    let managed = |path: &Path| path.stats().managed;
+    (0..2).for_each(|_| path.push(Time::ZERO, datagram(1, Ecn::NotEct, 1_514)));
+    let every = Duration::from_millis(20);
+    assert_eq!(times(&mut path, Ecn::NotEct, every, Time::from_millis(3_000), managed), []);
+    assert_eq!(path.queued().0, 2);
+    // With one byte more behind it, it acts.
+    path.push(Time::from_millis(3_000), datagram(1, Ecn::NotEct, 42));
+    assert_ne!(times(&mut path, Ecn::NotEct, every, Time::from_millis(6_000), managed), []);
+}
+
+#[test]
 fn codel_begins_again_at_the_pace_at_which_it_stopped() {
     let managed = |path: &Path| path.stats().managed;
     let mut path = bottleneck(100_000, Discipline::CoDel(CoDel::default()));
@@ -232,6 +250,18 @@ fn red_follows_the_average_and_forgets_it_while_idle() {
 }
 
 #[test]
+fn red_counts_from_nothing_when_the_average_enters_the_range() {
+    // Without memory, the average is the queue: at 2 the count begins, at 3 the chance is 1/3 / (1 - 1/3).
+    let red = Red { min: 2, max: 5, probability: Probability::ONE, weight: 0, ecn: true };
+    let marked = (0..1_000).filter(|seed| {
+        let mut path = bottleneck(100, Discipline::Red(red)).seeded(*seed, "red");
+        (0..5).for_each(|_| path.push(Time::ZERO, datagram(1, Ecn::Ect0, 1_514)));
+        path.stats().marked == 1
+    });
+    assert!((420..580).contains(&marked.count()));
+}
+
+#[test]
 fn red_drops_all_above_its_maximum_and_none_below_its_minimum() {
     let red = Red { min: 30, max: 40, probability: Probability::percent(1), weight: 0, ecn: false };
     let mut path = bottleneck(1_000, Discipline::Red(red));
@@ -287,6 +317,17 @@ fn floods_get_equal_bytes_whatever_the_size_of_their_datagrams() {
     assert!(all > 30_200_000, "{got:?}");
     assert!(got.iter().all(|(bytes, _)| bytes.abs_diff(all / 4) < all / 100), "{got:?}");
     assert!(path.stats().managed > 100 && path.stats().overflowed > 1_000, "{:?}", path.stats());
+}
+
+#[test]
+fn flows_that_run_dry_each_time_are_not_new_each_time() {
+    // Three that ask for 30% each, one datagram after the other has gone, beside one that asks for all.
+    let micros = Duration::from_micros;
+    let flows = [(300, micros(659)), (300, micros(660)), (300, micros(661)), (1_514, micros(331))];
+    let mut path = bottleneck(1_000, Discipline::FqCoDel(CoDel::default()));
+    let got = compete(&mut path, &flows, Time::from_millis(10_000));
+    let quarter = 15_140_000 / 4;
+    assert!(got.iter().all(|(bytes, _)| bytes.abs_diff(quarter) < quarter / 10), "{got:?}");
 }
 
 #[test]

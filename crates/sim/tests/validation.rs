@@ -110,6 +110,18 @@ fn a_rate_follows_its_profile_to_the_nanosecond() {
 }
 
 #[test]
+fn what_a_datagram_leaves_of_its_last_nanosecond_is_kept_when_the_rate_changes_then() {
+    let [fast, slow] = [3_000_000_000, 1_000_000_000].map(Rate::from_bytes_per_sec);
+    let profile = Profile::new(&[(fast, Duration::from_nanos(34)), (slow, Duration::from_secs(1))]);
+    let mut path = Path::new().rate(fast, Limit::NONE).following(&profile.unwrap());
+    (0..2).for_each(|n| path.push(Time::ZERO, datagram(n, 100)));
+    let mut out = Vec::new();
+    drain(&mut path, Time::MAX, &mut out);
+    // 34 ns carry 102 B; the other 98 B take 98 ns.
+    assert_eq!(out, [(0, Time::from_nanos(34)), (1, Time::from_nanos(132))]);
+}
+
+#[test]
 fn a_profile_goes_on_while_nothing_is_sent_and_can_end() {
     let ms = Time::from_millis;
     let mut path = Path::new().delay(Duration::ZERO).rate(Rate::ZERO, Limit::NONE);
