@@ -35,8 +35,8 @@ pub enum Discipline {
     /// Controlled delay: drops or marks what leaves, if everything has waited too long for a while (RFC 8289).
     CoDel(CoDel),
     /// A queue with CoDel for each flow, served in turn (RFC 8290). A flow is what has the same addresses and ports,
-    /// hashed to one of 1,024 queues; a turn is 1,514 B. What is beyond the limit is dropped from the head of the
-    /// longest queue.
+    /// hashed to one of 1,024 queues; a turn is 1,514 B. Beyond the limit the longest queue
+    /// gives up half of what it has, 64 at most, from its head.
     FqCoDel(CoDel),
 }
 

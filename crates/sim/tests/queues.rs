@@ -331,23 +331,32 @@ fn flows_that_run_dry_each_time_are_not_new_each_time() {
 }
 
 #[test]
-fn a_full_fair_queue_drops_from_the_head_of_the_longest() {
-    let mut path = bottleneck(10, Discipline::FqCoDel(CoDel::default()));
+fn in_a_full_fair_queue_the_longest_gives_up_half_from_its_head() {
     let numbered = |flow, n: u8| {
         let mut datagram = datagram(flow, Ecn::NotEct, 500);
         datagram.bytes[0] = n;
         datagram
     };
+    let mut path = bottleneck(10, Discipline::FqCoDel(CoDel::default()));
+    // One on the wire and ten that wait; then there is no room for the other flow.
     (0..11).for_each(|n| path.push(Time::ZERO, numbered(1, n)));
+    assert_eq!((path.queued(), path.stats().overflowed), ((10, 5_000), 0));
     (0..3).for_each(|n| path.push(Time::ZERO, numbered(2, n)));
-    assert_eq!((path.queued(), path.stats().overflowed), ((10, 5_000), 3));
+    assert_eq!((path.queued(), path.stats().overflowed), ((8, 4_000), 5));
     let mut out = [Vec::new(), Vec::new()];
     while let Some(due) = path.next_timeout() {
         if let Some(datagram) = path.pop(due) {
             out[usize::from(datagram.from.port() - 1)].push(datagram.bytes[0]);
         }
     }
-    assert_eq!(out, [vec![0, 4, 5, 6, 7, 8, 9, 10], vec![0, 1, 2]]);
+    assert_eq!(out, [vec![0, 6, 7, 8, 9, 10], vec![0, 1, 2]]);
+
+    // Half, but no more than 64, and no less than one.
+    for (limit, given_up) in [(200, 64), (128, 64), (127, 64), (125, 63), (1, 1), (0, 1)] {
+        let mut path = bottleneck(limit, Discipline::FqCoDel(CoDel::default()));
+        (0..limit + 2).for_each(|_| path.push(Time::ZERO, datagram(1, Ecn::NotEct, 500)));
+        assert_eq!(path.stats().overflowed, given_up, "limit {limit}");
+    }
 }
 
 #[test]

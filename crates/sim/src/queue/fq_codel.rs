@@ -11,6 +11,8 @@ use stayfast_units::Time;
 
 /// Queues into which flows are hashed (RFC 8290, 5.2.3).
 const FLOWS: usize = 1_024;
+/// The most that a queue gives up at once when there is no more room (RFC 8290, 4.1).
+const BATCH: u32 = 64;
 
 /// A queue for each flow. Those that have something to send stand in one of two lists: new flows go first, once,
 /// and then join the old ones, who take turns of a quantum of bytes (RFC 8290, 4).
@@ -50,7 +52,8 @@ impl FlowQueues {
         (self.packets, self.bytes)
     }
 
-    /// Puts a packet in the queue of its flow; then the longest queues make room for it, which may be its own.
+    /// Puts a packet in the queue of its flow. If that is too much, the longest queue, which may be its own, gives up
+    /// half of its packets, oldest first (RFC 8290, 4.1).
     pub(super) fn push(&mut self, at: Arrival, packet: Packet, account: &mut Account) {
         let index = at.dice.below(hash(&packet.datagram), FLOWS as u64) as usize;
         let flow = &mut self.flows[index];
@@ -62,19 +65,22 @@ impl FlowQueues {
             self.new.push_back(index as u16);
         }
         while at.limit.is_some_and(|limit| !limit.allows(self.packets, self.bytes)) {
-            let Some(packet) = self.pop_longest() else { return };
-            account.discard(packet.datagram, Fate::Overflowed);
+            let Some(longest) = self.longest() else { return };
+            let chain = &mut self.flows[longest].chain;
+            for _ in 0..chain.packets.div_ceil(2).min(BATCH) {
+                let Some((_, packet)) = self.slab.pop(chain) else { return };
+                self.packets -= 1;
+                self.bytes -= packet.datagram.wire_size();
+                account.discard(packet.datagram, Fate::Overflowed);
+            }
         }
     }
 
-    /// The head of the queue with the most bytes; of equals, the one that is listed first.
-    fn pop_longest(&mut self) -> Option<Packet> {
-        let listed = self.new.iter().chain(&self.old);
-        let longest = listed.rev().max_by_key(|index| self.flows[usize::from(**index)].chain.bytes)?;
-        let (_, packet) = self.slab.pop(&mut self.flows[usize::from(*longest)].chain)?;
-        self.packets -= 1;
-        self.bytes -= packet.datagram.wire_size();
-        Some(packet)
+    /// The queue with the most bytes; of equals, the one that is listed first. None if all are empty.
+    fn longest(&self) -> Option<usize> {
+        let listed = self.new.iter().chain(&self.old).map(|index| usize::from(*index));
+        let longest = listed.rev().max_by_key(|index| self.flows[*index].chain.bytes);
+        longest.filter(|index| self.flows[*index].chain.packets > 0)
     }
 
     /// The next packet of the flow whose turn it is (RFC 8290, 4.2).
@@ -157,11 +163,13 @@ struct Slot {
 struct Chain {
     head: Option<u32>,
     tail: Option<u32>,
+    packets: u32,
     bytes: u64,
 }
 
 impl Slab {
     fn push(&mut self, chain: &mut Chain, now: Time, packet: Packet) {
+        chain.packets += 1;
         chain.bytes += packet.datagram.wire_size();
         let slot = Slot { held: Some((now, packet)), next: None };
         let index = match self.free {
@@ -190,6 +198,7 @@ impl Slab {
             chain.tail = None;
         }
         let held = slot.held.take()?;
+        chain.packets -= 1;
         chain.bytes -= held.1.datagram.wire_size();
         Some(held)
     }
