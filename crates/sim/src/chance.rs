@@ -76,6 +76,9 @@ impl Dice {
 
     /// Does it happen to this datagram?
     pub(crate) fn hit(self, ordinal: u64, probability: Probability) -> bool {
+        if probability == Probability::ZERO {
+            return false;
+        }
         let draw = ((self.throw(ordinal) >> 32) * 1_000_000) >> 32;
         draw < u64::from(probability.0)
     }

@@ -42,6 +42,8 @@ pub struct Path {
     seed: u64,
     now: Time,
     stages: Vec<Stage>,
+    /// When something happens in each of them; [`Time::MAX`] for never.
+    due: Vec<Time>,
     ready: VecDeque<Datagram>,
     pub(crate) account: Account,
 }
@@ -68,6 +70,7 @@ impl Path {
     #[must_use]
     pub fn with(mut self, element: Element) -> Path {
         self.stages.push(Stage::new(element));
+        self.due.push(Time::MAX);
         self.throw_dice();
         self
     }
@@ -227,6 +230,7 @@ impl Path {
         for stage in &mut self.stages {
             found |= stage.set(self.now, element);
         }
+        self.look_again();
         found
     }
 
@@ -238,6 +242,7 @@ impl Path {
         for stage in &mut self.stages {
             found |= stage.follow(self.now, profile);
         }
+        self.look_again();
         found
     }
 
@@ -269,19 +274,28 @@ impl Path {
     /// The stage where something happens next. At the same moment the last one goes first: what leaves a queue
     /// makes room for what arrives.
     fn next_stage(&self) -> Option<(Time, usize)> {
-        let mut next: Option<(Time, usize)> = None;
-        for (i, stage) in self.stages.iter().enumerate() {
-            if let Some(due) = stage.due() {
-                next = Some(next.map_or((due, i), |first| if due <= first.0 { (due, i) } else { first }));
+        let mut next = (Time::MAX, 0);
+        for (i, due) in self.due.iter().enumerate() {
+            if *due <= next.0 {
+                next = (*due, i);
             }
         }
-        next
+        Some(next).filter(|(due, _)| *due < Time::MAX)
+    }
+
+    /// After a change that concerns any of the stages.
+    fn look_again(&mut self) {
+        for (due, stage) in self.due.iter_mut().zip(&self.stages) {
+            *due = stage.due();
+        }
     }
 
     /// Lets everything happen that is due by `now`, each at its own moment.
     fn advance(&mut self, now: Time) {
         while let Some((due, i)) = self.next_stage().filter(|(due, _)| *due <= now) {
-            if let Some(packet) = self.stages[i].pop(&mut self.account) {
+            let packet = self.stages[i].pop(&mut self.account);
+            self.due[i] = self.stages[i].due();
+            if let Some(packet) = packet {
                 self.account.held -= 1;
                 self.enter(i + 1, due, packet);
             }
@@ -302,7 +316,11 @@ impl Path {
                     self.enter(i + 1, now, packet);
                     return self.enter(i + 1, now, copy);
                 }
-                Verdict::Hold if account.held < HELD_MAX => return stage.hold(now, packet, account),
+                Verdict::Hold if account.held < HELD_MAX => {
+                    stage.hold(now, packet, account);
+                    self.due[i] = stage.due();
+                    return;
+                }
                 Verdict::Hold => return account.drop(packet.datagram, Fate::Overflowed),
             }
         }

@@ -197,14 +197,15 @@ impl Stage {
         }
     }
 
-    /// When the next packet that waits here goes on.
-    pub(crate) fn due(&self) -> Option<Time> {
-        match &self.kind {
+    /// When something happens here, such as that a packet goes on; [`Time::MAX`] for never.
+    pub(crate) fn due(&self) -> Time {
+        let due = match &self.kind {
             Kind::Late(_, crowd) | Kind::Early(_, crowd) | Kind::Jitter(_, crowd) => crowd.due(),
             Kind::OrderedJitter(_, line) | Kind::Delay(_, line) => line.due(),
             Kind::Rate(server) => server.due(),
             _ => None,
-        }
+        };
+        due.unwrap_or(Time::MAX)
     }
 
     /// The packet that goes on at the moment [`Stage::due`] names.
