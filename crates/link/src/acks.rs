@@ -1,5 +1,6 @@
 //! Which packets of one run came, and when its next acknowledgement is due (RFC 9000, 13.2).
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 use stayfast_frame::{AckHeader, AckRange, EcnCounts, Full, Writer};
 use stayfast_ranges::RangeSet;
@@ -9,6 +10,9 @@ use stayfast_units::{PacketNumber, Time};
 const RANGES: usize = 256;
 /// Receive times remembered, by packet number modulo this.
 const TIMES: usize = 256;
+/// Packets that came behind a later one and may not have been acknowledged, at most. Each may be a range of its own, and
+/// the largest is one.
+const BEHIND: usize = RANGES - 1;
 /// Ack-eliciting packets after which an acknowledgement does not wait for company.
 const EVERY: u32 = 2;
 
@@ -17,6 +21,8 @@ pub(crate) struct Acks {
     received: RangeSet,
     times: alloc::boxed::Box<[(u64, Time); TIMES]>,
     largest: Option<(PacketNumber, Time)>,
+    /// What came behind a later packet, and when, in order of time.
+    behind: VecDeque<(u64, Time)>,
     /// Ack-eliciting packets not acknowledged yet.
     waiting: u32,
     due: Option<Time>,
@@ -30,6 +36,7 @@ impl Acks {
             received: RangeSet::new(RANGES),
             times: alloc::boxed::Box::new([(u64::MAX, Time::ZERO); TIMES]),
             largest: None,
+            behind: VecDeque::with_capacity(BEHIND),
             waiting: 0,
             due: None,
             out_of_order: false,
@@ -48,6 +55,11 @@ impl Acks {
         let in_order = self.largest.is_none_or(|(largest, _)| number == largest.next());
         if self.largest.is_none_or(|(largest, _)| number > largest) {
             self.largest = Some((number, now));
+        } else {
+            if self.behind.len() == BEHIND {
+                self.behind.pop_front();
+            }
+            self.behind.push_back((number.0, now));
         }
         match ecn {
             1 => self.ecn.ect1 += 1,
@@ -96,13 +108,56 @@ impl Acks {
         Ok(largest)
     }
 
-    /// The run knows that we have everything up to `largest`: no need to say it again.
-    pub(crate) fn confirmed(&mut self, largest: u64) {
-        if self.largest.is_some_and(|(newest, _)| newest.0 > largest) {
-            self.received.remove_below(largest + 1);
-        } else {
-            // The largest itself stays, since every ACK names it.
-            self.received.remove_below(largest);
+    /// The run has an acknowledgement that was written at `written` and named everything up to `largest` that had come
+    /// by then: no need to say that again. What came later, behind `largest`, was not in it.
+    pub(crate) fn confirmed(&mut self, largest: u64, written: Time) {
+        // The largest of all stays, since every ACK names it.
+        let is_largest = self.largest.is_some_and(|(newest, _)| newest.0 <= largest);
+        self.received.remove_below(if is_largest { largest } else { largest.saturating_add(1) });
+        while self.behind.front().is_some_and(|(_, came)| *came < written) {
+            self.behind.pop_front();
         }
+        for &(number, _) in self.behind.iter().filter(|(number, _)| *number <= largest) {
+            // There is room: fewer are behind than ranges are remembered.
+            let _ = self.received.insert(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn acked(acks: &Acks) -> alloc::vec::Vec<u64> {
+        acks.received.iter().flat_map(|range| range.clone()).collect()
+    }
+
+    fn received(acks: &mut Acks, ms: u32, number: u64) {
+        acks.received(Time::ZERO + MS * ms, PacketNumber(number), 0);
+    }
+
+    #[test]
+    fn what_came_behind_after_an_acknowledgement_was_written_is_not_confirmed_by_it() {
+        let mut acks = Acks::new();
+        for (ms, number) in [(1, 0), (2, 5), (4, 3), (6, 4), (7, 8)] {
+            received(&mut acks, ms, number);
+        }
+        // It was written after the fourth packet.
+        acks.confirmed(5, Time::ZERO + MS * 5);
+        assert_eq!(acked(&acks), [4, 8]);
+        acks.confirmed(8, Time::ZERO + MS * 8);
+        assert_eq!(acked(&acks), [8], "the largest stays");
+    }
+
+    #[test]
+    fn of_many_that_come_behind_the_newest_are_remembered() {
+        let mut acks = Acks::new();
+        received(&mut acks, 0, 10_000);
+        (0..600).for_each(|n| received(&mut acks, 1, 2 * n));
+        acks.confirmed(10_000, Time::ZERO);
+        let left: alloc::vec::Vec<u64> = (600 - BEHIND as u64..600).map(|n| 2 * n).chain([10_000]).collect();
+        assert_eq!(acked(&acks), left);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn settle(
         match (outcome, item) {
             (Outcome::Acked | Outcome::Late, Item::Ack { run, largest }) => {
                 if let Some(run) = runs.get(run) {
-                    run.acks.confirmed(largest);
+                    run.acks.confirmed(largest, sent.time);
                 }
             }
             (Outcome::Lost, Item::News { .. }) => lost_news(runs, receiver, sent),
