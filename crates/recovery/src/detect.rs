@@ -30,23 +30,33 @@ impl Reordering {
         (!self.seen).then_some(PACKET_THRESHOLD)
     }
 
-    /// The learned window: at most a smoothed RTT (RFC 8985, 6.2, step 4: `min(..., SRTT)`).
+    /// The round trip that packets take: once they are seen to overtake each other, the mean of all of them if that
+    /// is more.
+    fn round_trip(&self, rtt: &Rtt) -> Duration {
+        if self.seen { rtt.smoothed().max(rtt.mean()) } else { rtt.smoothed() }
+    }
+
+    fn cautious(&self, rtt: &Rtt) -> Duration {
+        self.round_trip(rtt).max(rtt.latest())
+    }
+
+    /// The learned window: at most a round trip (RFC 8985, 6.2, step 4: `min(..., SRTT)`).
     pub(crate) fn window(&self, rtt: &Rtt) -> Duration {
-        step(rtt).saturating_mul(self.steps).min(rtt.smoothed())
+        step(rtt).saturating_mul(self.steps).min(self.round_trip(rtt))
     }
 
     /// How long after it was sent a packet that a later one has overtaken is given up.
     /// RFC 9002, 6.1.2: `max(kTimeThreshold * max(smoothed_rtt, latest_rtt), kGranularity)`, with the
     /// learned window in place of the eighth where it is longer.
     pub(crate) fn loss_delay(&self, rtt: &Rtt) -> Duration {
-        let base = rtt.cautious();
+        let base = self.cautious(rtt);
         (base + (base / TIME_FRACTION).max(self.window(rtt))).max(GRANULARITY)
     }
 
-    /// How long a lost packet is remembered: two round trips. The loss delay is never longer, because the
-    /// window stops at one.
-    pub(crate) fn memory(rtt: &Rtt) -> Duration {
-        (rtt.cautious() * 2).max(GRANULARITY)
+    /// How long a lost packet is remembered: two round trips. The loss delay is never longer, because the window stops
+    /// at one.
+    pub(crate) fn memory(&self, rtt: &Rtt) -> Duration {
+        (self.cautious(rtt) * 2).max(GRANULARITY)
     }
 
     /// A lost packet arrived `age` after it was sent: widens the window to what would have waited for it.
@@ -55,8 +65,9 @@ impl Reordering {
             let steps = span.as_nanos().div_ceil(step(rtt).as_nanos());
             u32::try_from(steps).unwrap_or(u32::MAX)
         };
-        let needed = cover(age.saturating_sub(rtt.cautious()));
-        self.steps = self.steps.max(needed.min(cover(rtt.smoothed())));
+        // The newest sample and the mean may be shorter when the next one is judged.
+        let needed = cover(age.saturating_sub(rtt.smoothed()));
+        self.steps = self.steps.max(needed.min(cover(self.round_trip(rtt))));
         self.quiet = 0;
     }
 

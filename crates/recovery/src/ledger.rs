@@ -90,6 +90,17 @@ struct Newly<C> {
     eliciting: bool,
     /// When the oldest of the late packets was sent, of those that were overtaken.
     late_sent: Option<Time>,
+    /// When they were sent, all added up, and how many they are.
+    sent_ns: u128,
+    packets: u32,
+}
+
+impl<C> Newly<C> {
+    /// How long they took, on average.
+    fn mean_age(&self, now: Time) -> Duration {
+        let mean = self.sent_ns / u128::from(self.packets.max(1));
+        now - Time::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
 }
 
 impl<C: Copy> Ledger<C> {
@@ -228,6 +239,7 @@ impl<C: Copy> Ledger<C> {
             report.newest_sent = Some(newest.time);
             report.limited = newest.limited;
             report.rtt = self.measure(now, largest, delay, &newly);
+            self.rtt.took(newly.mean_age(now));
             report.rate = self.delivery.sample(now, newest.time, &newest.snapshot, self.rtt.min());
         }
         if let Some(sent) = newly.late_sent {

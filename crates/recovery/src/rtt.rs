@@ -26,6 +26,7 @@ pub struct Rtt {
     smoothed: Duration,
     variation: Duration,
     min: Duration,
+    mean: Duration,
     first_sample: Option<Time>,
     restart_min: bool,
 }
@@ -40,6 +41,7 @@ impl Rtt {
             smoothed: initial,
             variation: initial / 2,
             min: initial,
+            mean: initial,
             first_sample: None,
             restart_min: false,
         }
@@ -53,6 +55,7 @@ impl Rtt {
             // RFC 9002, 5.3: on the first sample, smoothed_rtt = latest_rtt and rttvar = latest_rtt / 2.
             self.first_sample = Some(now);
             (self.min, self.smoothed, self.variation) = (sample, sample, sample / 2);
+            self.mean = sample;
             return;
         }
         // RFC 9002, 5.2: min_rtt SHOULD be set to the newest sample after persistent congestion, and
@@ -69,6 +72,11 @@ impl Rtt {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
+    /// Takes in how long the packets of one acknowledgement were under way, on average.
+    pub(crate) fn took(&mut self, mean: Duration) {
+        self.mean = (self.mean * 7 + mean) / 8;
+    }
+
     /// The next sample begins a new minimum (RFC 9002, 5.2).
     pub(crate) fn restart_min(&mut self) {
         self.restart_min = true;
@@ -82,6 +90,13 @@ impl Rtt {
     /// The smoothed estimate; the initial value before the first sample.
     pub fn smoothed(&self) -> Duration {
         self.smoothed
+    }
+
+    /// The mean time from sending to acknowledgement over all packets, smoothed as the estimate is. Where packets
+    /// overtake each other it is longer than the estimate: samples come from the newest packet that has arrived (RFC
+    /// 9002, 5.1), which is one that was quick.
+    pub fn mean(&self) -> Duration {
+        self.mean
     }
 
     /// Mean deviation of the samples (`rttvar`).
@@ -102,11 +117,6 @@ impl Rtt {
     /// When the first sample was taken.
     pub(crate) fn first_sample(&self) -> Option<Time> {
         self.first_sample
-    }
-
-    /// The larger of the smoothed and the latest RTT: what the loss rules count with (RFC 9002, 6.1.2).
-    pub(crate) fn cautious(&self) -> Duration {
-        self.smoothed.max(self.latest)
     }
 
     /// `smoothed_rtt + max(4 * rttvar, kGranularity)` (RFC 9002, 6.2.1).

@@ -62,8 +62,12 @@ impl Desk {
     }
 
     fn timeout(&mut self, at: u64) -> (Timeout, Report) {
+        self.timeout_at(ms(at))
+    }
+
+    fn timeout_at(&mut self, at: Time) -> (Timeout, Report) {
         let told = &mut self.told;
-        self.ledger.timeout(ms(at), &mut |outcome, sent| told.push((outcome, sent.number.0)))
+        self.ledger.timeout(at, &mut |outcome, sent| told.push((outcome, sent.number.0)))
     }
 
     /// What was told since the last call, of one kind.

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub late: u64,
     /// Congestion events that were undone.
     pub undone: u64,
+    /// Datagrams that the path with the data dropped, for whatever reason.
+    pub dropped: u64,
     /// Mean and highest wait in the bottleneck's queue, microseconds.
     pub queue_us: (u64, u64),
     /// The run over time.
@@ -159,6 +161,7 @@ impl Run {
             lost: sample.lost,
             late: sample.late,
             undone: sample.undone,
+            dropped: self.world.path(self.there).map_or(0, |path| path.stats().dropped()),
             queue_us: (sum / inside.len().max(1) as u64, inside.iter().map(|p| p.queue_us).max().unwrap_or(0)),
             points: self.points.into_iter().step_by(every).collect(),
         }

@@ -34,7 +34,7 @@ pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
 fn header(peers: &[Kind]) -> Vec<String> {
     let mut header = vec![String::from("cell")];
     header.extend(peers.iter().map(|peer| peer.name().to_owned()));
-    header.extend(["of best", "resent %", "lost", "late", "undone", "queue ms"].map(String::from));
+    header.extend(["of best", "resent %", "dropped", "lost", "late", "undone", "queue ms"].map(String::from));
     header
 }
 
@@ -71,10 +71,11 @@ fn share(medians: &[Option<Outcome>], peers: &[Kind]) -> String {
 }
 
 fn on_the_way(ours: Option<Outcome>) -> Vec<String> {
-    let Some(ours) = ours else { return vec![String::from("-"); 5] };
+    let Some(ours) = ours else { return vec![String::from("-"); 6] };
     let queue = format!("{:.1}", ours.queue_us.0 as f64 / 1e3);
     let resent = format!("{}.{}", ours.resent_permille / 10, ours.resent_permille % 10);
-    vec![resent, ours.lost.to_string(), ours.late.to_string(), ours.undone.to_string(), queue]
+    let counts = [ours.dropped, ours.lost, ours.late, ours.undone].map(|count| count.to_string());
+    [resent].into_iter().chain(counts).chain([queue]).collect()
 }
 
 /// The first column to the left, all others to the right.

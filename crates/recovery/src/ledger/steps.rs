@@ -1,7 +1,6 @@
 //! The steps that acknowledgements and timeouts are made of.
 
 use super::{Ledger, Newly};
-use crate::detect::Reordering;
 use crate::episode::Episodes;
 use crate::report::{EpisodeChange, Outcome, Report};
 use crate::ring::{Sent, State};
@@ -30,7 +29,7 @@ impl<C: Copy> Ledger<C> {
         sink: &mut impl FnMut(Outcome, &Sent<C>),
         report: &mut Report,
     ) -> Newly<C> {
-        let mut newly = Newly { newest: None, eliciting: false, late_sent: None };
+        let mut newly = Newly { newest: None, eliciting: false, late_sent: None, sent_ns: 0, packets: 0 };
         for (first, last) in ranges {
             let mut end = self.ring.at_or_after(last.next());
             if end == self.ring.base() {
@@ -67,6 +66,8 @@ impl<C: Copy> Ledger<C> {
             newly.newest = Some(sent);
         }
         newly.eliciting |= sent.eliciting;
+        newly.sent_ns += u128::from(sent.time.as_nanos());
+        newly.packets += 1;
         if let State::Lost { episode, .. } = state {
             self.stats.late += 1;
             report.late_bytes += bytes;
@@ -200,7 +201,7 @@ impl<C: Copy> Ledger<C> {
     /// Lost slots stand first in the ring, in the order of their loss: the front is the first to go.
     pub(super) fn gone_deadline(&self) -> Option<Time> {
         match self.ring.front()?.state {
-            State::Lost { at, .. } => Some(at + Reordering::memory(&self.rtt)),
+            State::Lost { at, .. } => Some(at + self.reordering.memory(&self.rtt)),
             _ => None,
         }
     }

@@ -64,7 +64,8 @@ fn the_window_covers_the_lateness_in_steps_and_stops_at_a_round_trip() {
     assert_eq!(late(1), millis(20));
     assert_eq!(late(20), millis(20));
     assert_eq!(late(21), millis(40));
-    assert_eq!(late(150), millis(80));
+    // The round trip of the two packets, on average: 7/8 of 80 ms and 1/8 of 230 ms.
+    assert_eq!(late(150), Duration::from_micros(98_750));
 }
 
 #[test]
@@ -80,11 +81,14 @@ fn the_window_is_used_and_halves_after_sixteen_quiet_episodes() {
         assert_eq!(desk.ledger.reordering_window(), millis(window));
         desk.send(now, number..=number + 1);
         desk.ack(now + 80, &[(number + 1, number + 1)]);
-        let delay = 80 + window.max(10);
-        assert_eq!(desk.ledger.next_timeout(), Some((ms(now + delay), Deadline::Loss)));
-        desk.timeout(now + delay);
-        assert_eq!(desk.ledger.next_timeout(), Some((ms(now + delay + 160), Deadline::Gone)));
-        desk.timeout(now + delay + 160);
+        // Its mean still has some of the packet that took 140 ms.
+        let round_trip = desk.ledger.rtt().mean();
+        let lost = ms(now) + round_trip + millis(window).max(round_trip / 8);
+        assert_eq!(desk.ledger.next_timeout(), Some((lost, Deadline::Loss)));
+        desk.timeout_at(lost);
+        let gone = lost + round_trip * 2;
+        assert_eq!(desk.ledger.next_timeout(), Some((gone, Deadline::Gone)));
+        desk.timeout_at(gone);
         (number, now) = (number + 2, now + 1000);
     }
     assert_eq!(desk.take(Outcome::Gone).len(), 33);

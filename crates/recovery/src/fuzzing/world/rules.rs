@@ -221,7 +221,12 @@ impl World {
     }
 
     fn cautious(&self) -> Duration {
-        self.ledger.rtt().smoothed().max(self.ledger.rtt().latest())
+        self.round_trip().max(self.ledger.rtt().latest())
+    }
+
+    fn round_trip(&self) -> Duration {
+        let rtt = self.ledger.rtt();
+        if self.reordering_seen { rtt.smoothed().max(rtt.mean()) } else { rtt.smoothed() }
     }
 
     fn loss_delay(&self) -> Duration {
@@ -268,7 +273,7 @@ impl World {
         assert_eq!(self.ledger.in_flight(), in_flight.map(|packet| u64::from(packet.bytes)).sum::<u64>());
         assert_eq!(self.ledger.is_full(), self.places() >= CAPACITY);
         assert_eq!(self.ledger.probes_in_a_row(), self.probes);
-        assert!(self.ledger.reordering_window() <= self.ledger.rtt().smoothed());
+        assert!(self.ledger.reordering_window() <= self.round_trip());
         let deadlines = [
             self.gone_deadline().map(|at| (at, Deadline::Gone)),
             self.loss_deadline().map(|at| (at, Deadline::Loss)),
