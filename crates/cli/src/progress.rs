@@ -83,6 +83,35 @@ impl Silence {
     }
 }
 
+/// Says what does not pass by itself: at once when it is new, and then now and then while it lasts.
+#[derive(Default)]
+pub struct Reminder {
+    what: Option<String>,
+    again: Duration,
+    pause: Duration,
+}
+
+impl Reminder {
+    const FIRST: Duration = Duration::from_secs(5);
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// What to say `now` (since any fixed moment), if it is time to say it.
+    pub fn of(&mut self, what: Option<&str>, now: Duration) -> Option<String> {
+        if self.what.as_deref() != what {
+            let over = self.what.take().filter(|_| what.is_none()).map(|_| "it goes on".to_string());
+            (self.what, self.pause) = (what.map(str::to_string), Reminder::FIRST);
+            self.again = now + self.pause;
+            return self.what.clone().or(over);
+        }
+        if self.what.is_some() && now >= self.again {
+            self.pause = (2 * self.pause).min(Reminder::LONGEST);
+            self.again = now + self.pause;
+            return self.what.clone();
+        }
+        None
+    }
+}
+
 /// What a silent peer means.
 pub fn no_answer(host: &str, silent_for: Duration) -> String {
     let silent = human::duration(Duration::from_secs(silent_for.as_secs()));
@@ -92,6 +121,19 @@ pub fn no_answer(host: &str, silent_for: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trouble_is_told_at_once_again_and_when_it_ends() {
+        let mut reminder = Reminder::default();
+        let mut said = |what, range: std::ops::Range<u64>| {
+            let at = |s: &u64| reminder.of(what, Duration::from_secs(*s)).is_some();
+            range.filter(at).collect::<Vec<_>>()
+        };
+        assert_eq!(said(None, 0..10), Vec::<u64>::new());
+        assert_eq!(said(Some("a"), 10..200), [10, 15, 25, 45, 85, 145]);
+        assert_eq!(said(Some("b"), 200..206), [200, 205]);
+        assert_eq!(said(None, 206..300), [206]);
+    }
 
     #[test]
     fn silence_is_remarked_less_and_less_often() {

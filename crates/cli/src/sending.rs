@@ -5,7 +5,7 @@ use crate::human;
 use crate::input::{Batch, InputError};
 use crate::interrupt::Interrupt;
 use crate::output::Format;
-use crate::progress::{Progress, Silence};
+use crate::progress::{Progress, Reminder, Silence};
 use crate::resume::Resume;
 use crate::sockets;
 use crate::source::{Event, Source};
@@ -53,6 +53,8 @@ pub struct Sending<'a> {
     target: Target<'a>,
     progress: Progress,
     silence: Silence,
+    reminder: Reminder,
+    started: Instant,
     /// Records of the input that were skipped.
     skipped: u64,
     /// What a look-up of the host found wrong, when it is done.
@@ -84,6 +86,8 @@ impl<'a> Sending<'a> {
             target,
             progress: Progress::new(0),
             silence: Silence::new(target.host),
+            reminder: Reminder::default(),
+            started: Instant::now(),
             skipped: 0,
             lookup: sockets::look_up(target.host),
             unresolved: None,
@@ -127,8 +131,11 @@ impl<'a> Sending<'a> {
                 source.stop();
             }
             self.look()?;
-            // A stream that stands still takes records all the same.
-            self.speak();
+            // A stream that stands still takes records all the same, but not in silence.
+            let trouble = self.speak();
+            if let Some(remark) = self.reminder.of(trouble.as_deref(), self.started.elapsed()) {
+                self.progress.remark(&remark);
+            }
         }
     }
 

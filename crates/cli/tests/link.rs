@@ -1,81 +1,9 @@
 //! `stayfast send` and `stayfast listen`: real processes, real sockets.
 
 mod common;
-use common::Place;
-use stayfast_store_sqlite::{SqliteInbox, StoredRecord};
+use common::{Pair, until};
 use std::net::UdpSocket;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A hub and an edge that know each other.
-struct Pair {
-    place: Place,
-    hub: String,
-    port: u16,
-}
-
-impl Pair {
-    fn new() -> Pair {
-        let place = Place::new();
-        let key = |name: &str| place.run(&format!("keygen {name}")).expect(0).out.trim().to_string();
-        let (hub, edge) = (key("hub.key"), key("edge.key"));
-        place.run(&format!("authorize {edge} --name edge --in *")).expect(0);
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Pair { place, hub, port }
-    }
-
-    fn listen(&self, more: &[&str]) -> Killed {
-        let address = format!("127.0.0.1:{}", self.port);
-        let words = [&["listen", &address, "--key", "hub.key", "--inbox", "hub.db"], more].concat();
-        let mut command = self.place.command(&words);
-        command.stderr(std::fs::File::create(self.place.path("hub.log")).unwrap());
-        Killed(command.spawn().unwrap())
-    }
-
-    fn send(&self, more: &str) -> String {
-        format!("send 127.0.0.1:{} --peer {} --outbox edge.db {more}", self.port, self.hub)
-    }
-
-    fn spawn(&self, more: &str) -> Killed {
-        let words = self.send(more);
-        Killed(self.place.command(&words.split_whitespace().collect::<Vec<_>>()).spawn().unwrap())
-    }
-
-    fn stored(&self) -> Vec<StoredRecord> {
-        let mut inbox = SqliteInbox::open(self.place.path("hub.db"), &Default::default()).unwrap();
-        inbox.records(0, 1_000_000).unwrap()
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.stored().into_iter().map(|record| String::from_utf8(record.body.unwrap()).unwrap()).collect()
-    }
-}
-
-/// A process that does not outlive its test.
-struct Killed(Child);
-
-impl Killed {
-    fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use std::time::Duration;
 
 #[test]
 fn lines_are_stored_before_send_ends() {

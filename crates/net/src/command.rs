@@ -6,6 +6,7 @@ use stayfast_link::PeerId;
 use stayfast_seal::PublicKey;
 use stayfast_store::{Cursor, Delivery, Level, Position, StoreDone, Tail};
 use stayfast_units::StoreId;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -49,6 +50,8 @@ pub(crate) struct NewOutbox {
     pub tails: Vec<Tail>,
     pub requests: Producer<OutboxRequest>,
     pub thread: JoinHandle<()>,
+    /// What an earlier link has left as the trouble of streams.
+    pub noted_trouble: BTreeMap<Arc<str>, String>,
 }
 
 pub(crate) struct NewInbound {

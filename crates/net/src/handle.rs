@@ -6,10 +6,11 @@ use crate::outbox::{self, Append, OutboxRequest, OutboxThread};
 use crate::pending::PendingDelivery;
 use crate::settings::PeerSpec;
 use crate::shared::{PeerRef, Progress, Shared};
-use crate::status::{Counters, PeerStatus};
+use crate::status::{Counters, Figures, PeerStatus};
 use stayfast_handoff::{Producer, WaitError, Watch, queue};
-use stayfast_store::{Appended, Level, Outbox};
+use stayfast_store::{Appended, Level, Outbox, Tail};
 use stayfast_units::RecordNumber;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -61,6 +62,7 @@ impl Handle {
         mut store: Box<dyn Outbox>,
     ) -> Result<(PeerRef, Option<NewOutbox>), StartError> {
         let (id, tails) = (store.store_id(), store.tails()?);
+        let noted_trouble = noted_trouble(store.notes().unwrap_or_default(), &tails);
         let (requests, consumer) = queue(outbox::CAPACITY, || {});
         let enter =
             |registry: &mut crate::shared::Registry| registry.enter(name.clone(), Some(requests.clone()), &tails);
@@ -75,7 +77,7 @@ impl Handle {
         };
         let thread = thread::Builder::new().name("stayfast-outbox".into()).spawn(move || thread.run());
         let thread = thread.map_err(|e| StartError::Thread(e.to_string()))?;
-        Ok((peer, Some(NewOutbox { store: id, tails, requests, thread })))
+        Ok((peer, Some(NewOutbox { store: id, tails, requests, thread, noted_trouble })))
     }
 
     /// Waits until all peers that were added are known to the link thread: from then on no packet of theirs is a
@@ -182,4 +184,14 @@ impl Handle {
         let thread = thread::Builder::new().name("stayfast-chore".into()).spawn(body);
         thread.map(drop).map_err(|e| StartError::Thread(e.to_string()))
     }
+}
+
+/// What an earlier link has left as the trouble of these streams.
+fn noted_trouble(notes: Vec<(String, String)>, tails: &[Tail]) -> BTreeMap<Arc<str>, String> {
+    let mut notes: BTreeMap<String, String> = notes.into_iter().collect();
+    let noted = tails.iter().filter_map(|tail| {
+        let trouble = notes.remove(&Figures::trouble_key(&tail.stream))?;
+        Some((tail.stream.clone(), trouble))
+    });
+    noted.collect()
 }

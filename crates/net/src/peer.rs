@@ -21,6 +21,8 @@ pub(crate) struct Peer {
     pub progress: BTreeMap<Arc<str>, Arc<Watch<Progress>>>,
     pub noted: Figures,
     pub noted_heard: BTreeMap<Arc<str>, RecordNumber>,
+    /// What the outbox has as the trouble of each stream, an earlier link's included; none is as good as empty.
+    pub noted_trouble: BTreeMap<Arc<str>, String>,
 }
 
 pub(crate) struct PeerOutbox {
@@ -83,6 +85,15 @@ impl Peer {
                 let (key, value) = heard_note(stream);
                 if outbox.requests.try_push(OutboxRequest::Note(key, value)).is_ok() {
                     self.noted_heard.insert(stream.name.clone(), stream.heard);
+                }
+            }
+        }
+        for (stream, progress) in &self.progress {
+            let trouble = progress.get().trouble.map_or(String::new(), |trouble| trouble.to_string());
+            if self.noted_trouble.get(stream).map_or("", String::as_str) != trouble {
+                let note = OutboxRequest::Note(Figures::trouble_key(stream), trouble.clone());
+                if outbox.requests.try_push(note).is_ok() {
+                    self.noted_trouble.insert(stream.clone(), trouble);
                 }
             }
         }

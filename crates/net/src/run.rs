@@ -16,7 +16,7 @@ use crate::wait::{Source, precise_timers, wait};
 use stayfast_handoff::{Consumer, PushError};
 use stayfast_link::{Event, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::{Identity, Sessions};
-use stayfast_store::{StoreDone, StoreOp};
+use stayfast_store::{StoreDone, StoreError, StoreOp};
 use stayfast_units::{RecordNumber, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -232,6 +232,7 @@ impl LinkThread {
                 }
             }
             Command::OutboxDone(peer, done) => {
+                self.unreadable(now, peer, &done);
                 if let Some(id) = self.peers.get(&peer).and_then(Peer::sender) {
                     self.node.handle_store(now, id, done);
                 }
@@ -285,13 +286,13 @@ impl LinkThread {
             self.handle.shared.registry.update(|registry| {
                 registry.peers.get(&new.peer).map(|entry| entry.streams.clone()).unwrap_or_default()
             });
-        let outbox = new.outbox.map(|outbox| PeerOutbox {
-            requests: outbox.requests,
-            thread: outbox.thread,
-            backlog: VecDeque::new(),
+        let mut noted_trouble = BTreeMap::new();
+        let outbox = new.outbox.map(|outbox| {
+            noted_trouble = outbox.noted_trouble;
+            PeerOutbox { requests: outbox.requests, thread: outbox.thread, backlog: VecDeque::new() }
         });
         let (noted, noted_heard) = (Figures::default(), BTreeMap::new());
-        let peer = Peer { name: new.name, ids, hosts, outbox, progress, noted, noted_heard };
+        let peer = Peer { name: new.name, ids, hosts, outbox, progress, noted, noted_heard, noted_trouble };
         peer.resolve(new.peer, &self.handle);
         self.peers.insert(new.peer, peer);
         for ((peer, stream), next) in std::mem::take(&mut self.early) {
@@ -308,6 +309,17 @@ impl LinkThread {
         if let Some(outbox) = gone.outbox {
             // It ends by itself once its queue is empty; it must not keep the links waiting.
             outbox.requests.close();
+        }
+    }
+
+    /// Is this a read that no later one can mend? Then somebody must hear of it.
+    fn unreadable(&mut self, now: Time, owner: PeerRef, done: &StoreDone) {
+        let StoreDone::Read { stream, result: Err(error), .. } = done else { return };
+        if matches!(error, StoreError::Corrupt { .. } | StoreError::Poisoned)
+            && let Some(peer) = self.peers.get_mut(&owner)
+        {
+            peer.trouble(&self.handle, owner, stream, Trouble::Unreadable(error.clone()));
+            self.active(now);
         }
     }
 
@@ -421,6 +433,10 @@ impl LinkThread {
         if self.note_at.is_none_or(|at| at > now) {
             return;
         }
+        self.keep_figures(now);
+    }
+
+    fn keep_figures(&mut self, now: Time) {
         self.note_at = None;
         for peer in self.peers.values_mut() {
             let Some(status) = peer.ids.first().and_then(|id| self.node.status(*id)) else { continue };
@@ -429,7 +445,8 @@ impl LinkThread {
     }
 
     /// Says goodbye to the other threads. What was appended is written before its thread ends.
-    fn end(self) {
+    fn end(mut self) {
+        self.keep_figures(self.clock.now());
         let LinkThread { commands, handle, peers, .. } = self;
         drop(commands);
         handle.shared.stop();

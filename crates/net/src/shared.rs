@@ -3,7 +3,7 @@ use crate::outbox::OutboxRequest;
 use crate::pending::Queue;
 use stayfast_frame::Refusal;
 use stayfast_handoff::{Producer, Watch};
-use stayfast_store::{Level, Tail};
+use stayfast_store::{Level, StoreError, Tail};
 use stayfast_units::{Lineage, RecordNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub enum Trouble {
     TooWeak(Level),
     /// The receiver holds other records under these numbers.
     #[error(
-        "the receiver has another history from record {number} on (lineage {theirs}, ours is {ours}): this outbox was restored from an old copy, or has a clone; stop the copy, or start a new stream"
+        "the receiver has another history from record {number} on ({}): this outbox was restored from an old copy, or has a clone; stop the copy, or start a new stream", histories(*theirs, *ours)
     )]
     Fenced {
         /// Where the histories part.
@@ -59,6 +59,16 @@ pub enum Trouble {
         /// What it had reported.
         ours: RecordNumber,
     },
+    /// The outbox does not give its records out.
+    #[error("its records cannot be read: {0}")]
+    Unreadable(StoreError),
+}
+
+fn histories(theirs: Lineage, ours: Lineage) -> String {
+    match ours {
+        Lineage::NONE => format!("lineage {theirs} there, while this outbox begins the stream anew"),
+        _ => format!("lineage {theirs} there, {ours} here"),
+    }
 }
 
 fn remedy(reason: Refusal) -> &'static str {

@@ -101,6 +101,11 @@ impl Figures {
         format!("heard/{stream}")
     }
 
+    /// Under which key it stands why a stream stands still, in words; empty if it does not any more.
+    pub fn trouble_key(stream: &str) -> String {
+        format!("trouble/{stream}")
+    }
+
     pub(crate) fn of(now: Time, status: &Status) -> Figures {
         let written = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let ago = |at: Time| between(at, now).as_secs();

@@ -20,7 +20,7 @@ const SILENT: u64 = 5;
 /// Say how a link is doing, from the file of its outbox
 ///
 /// Works offline, without the link and without the network: the numbers of records are exact; what the link has
-/// measured is as old as its last note, which the output says.
+/// measured is as old as its last note, which the output says. Exit code 1 if a stream stands still.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,8 @@ impl Arguments {
         let streams = outbox.streams().map_err(fail)?;
         let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
         let status = Status::new(Ages::now(), streams, &notes);
-        self.format.print(&status.json(), &status.text(Paint::stdout()))
+        self.format.print(&status.json(), &status.text(Paint::stdout()))?;
+        status.outcome()
     }
 }
 
@@ -57,6 +58,8 @@ struct Stream {
     heard: u64,
     /// For how long the oldest waiting record has been there, if that was noted.
     oldest: Option<Duration>,
+    /// Why it stands still, if a link has noted that.
+    trouble: Option<String>,
 }
 
 impl Status {
@@ -70,7 +73,13 @@ impl Status {
             let ages = notes.get(&Ages::key(&stream.name)).map(|text| Ages::parse(text))?;
             ages.of(stream.first.0, now).filter(|_| stream.records() > 0)
         };
-        let stream = |info: StreamInfo| Stream { heard: heard(&info), oldest: oldest(&info), info };
+        let trouble = |name: &str| notes.get(&Figures::trouble_key(name)).filter(|text| !text.is_empty()).cloned();
+        let stream = |info: StreamInfo| Stream {
+            heard: heard(&info),
+            oldest: oldest(&info),
+            trouble: trouble(&info.name),
+            info,
+        };
         let prefix = Figures::key("");
         let link =
             |(key, text): (&String, &String)| Some((key.strip_prefix(&prefix)?.to_string(), Figures::parse(text)?));
@@ -78,6 +87,16 @@ impl Status {
             now,
             streams: streams.into_iter().map(stream).collect(),
             links: notes.iter().filter_map(link).collect(),
+        }
+    }
+
+    /// An error if somebody has to do something.
+    fn outcome(&self) -> Outcome {
+        let still = self.streams.iter().filter(|stream| stream.trouble.is_some());
+        let names: Vec<_> = still.map(|stream| format!("'{}'", stream.info.name)).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::failed(format!("stands still until a person helps: {}", names.join(", ")))),
         }
     }
 
@@ -97,13 +116,16 @@ impl Status {
     }
 
     fn text(&self, paint: Paint) -> String {
-        let row = |Stream { info, heard, oldest }: &Stream| {
+        let row = |Stream { info, heard, oldest, .. }: &Stream| {
             let numbers = [info.next.0, *heard, info.first.0, info.records()].map(human::count);
             let oldest = oldest.map_or("-".to_string(), human::duration);
             [info.name.clone()].into_iter().chain(numbers).chain([human::bytes(info.bytes), oldest]).collect()
         };
         let rows: Vec<_> = self.streams.iter().map(row).collect();
         let mut lines = vec![table(&["STREAM", "PUT", "HEARD", "STORED", "WAITING", "SIZE", "OLDEST"], &rows, paint)];
+        for Stream { info, trouble, .. } in &self.streams {
+            lines.extend(trouble.as_ref().map(|why| paint.red(&format!("stream '{}' stands still: {why}", info.name))));
+        }
         for (peer, figures) in &self.links {
             lines.push(self.link_text(peer, figures));
             if figures.last_heard == 0 && figures.packets > 0 {
@@ -144,10 +166,11 @@ impl Status {
     }
 
     fn json(&self) -> Value {
-        let stream = |Stream { info, heard, oldest }: &Stream| {
+        let stream = |Stream { info, heard, oldest, trouble }: &Stream| {
             json!({
                 "stream": info.name, "put": info.next.0, "heard": heard, "stored": info.first.0,
                 "waiting": info.records(), "bytes": info.bytes, "oldest_seconds": oldest.map(|age| age.as_secs()),
+                "trouble": trouble,
             })
         };
         let link = |(peer, f): &(String, Figures)| {

@@ -2,10 +2,13 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+use stayfast_store_sqlite::{SqliteInbox, StoredRecord};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What a command did.
 #[derive(Debug)]
@@ -75,4 +78,82 @@ impl Place {
 
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A hub and an edge that know each other.
+pub struct Pair {
+    pub place: Place,
+    pub hub: String,
+    pub port: u16,
+}
+
+impl Pair {
+    pub fn new() -> Pair {
+        let place = Place::new();
+        let key = |name: &str| place.run(&format!("keygen {name}")).expect(0).out.trim().to_string();
+        let (hub, edge) = (key("hub.key"), key("edge.key"));
+        place.run(&format!("authorize {edge} --name edge --in *")).expect(0);
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Pair { place, hub, port }
+    }
+
+    pub fn listen(&self, more: &[&str]) -> Killed {
+        let address = format!("127.0.0.1:{}", self.port);
+        let words = [&["listen", &address, "--key", "hub.key", "--inbox", "hub.db"], more].concat();
+        let mut command = self.place.command(&words);
+        command.stderr(std::fs::File::create(self.place.path("hub.log")).unwrap());
+        Killed(command.spawn().unwrap())
+    }
+
+    pub fn send(&self, more: &str) -> String {
+        format!("send 127.0.0.1:{} --peer {} --outbox edge.db {more}", self.port, self.hub)
+    }
+
+    pub fn spawn(&self, more: &str) -> Killed {
+        let words = self.send(more);
+        Killed(self.place.command(&words.split_whitespace().collect::<Vec<_>>()).spawn().unwrap())
+    }
+
+    /// The same, its remarks in a file.
+    pub fn spawn_logged(&self, more: &str, log: &str) -> Killed {
+        let words = self.send(more);
+        let mut command = self.place.command(&words.split_whitespace().collect::<Vec<_>>());
+        command.stderr(std::fs::File::create(self.place.path(log)).unwrap());
+        Killed(command.spawn().unwrap())
+    }
+
+    pub fn stored(&self) -> Vec<StoredRecord> {
+        let mut inbox = SqliteInbox::open(self.place.path("hub.db"), &Default::default()).unwrap();
+        inbox.records(0, 1_000_000).unwrap()
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.stored().into_iter().map(|record| String::from_utf8(record.body.unwrap()).unwrap()).collect()
+    }
+}
+
+/// A process that does not outlive its test.
+pub struct Killed(pub Child);
+
+impl Killed {
+    pub fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
