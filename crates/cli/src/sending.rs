@@ -64,8 +64,10 @@ pub struct Sending<'a> {
 
 struct Stream {
     resume: Resume,
-    /// First number that this process appends.
+    /// First number that this process could give to a record.
     first: u64,
+    /// Records that this process has appended; others may append, too.
+    appended: u64,
     /// First record not known to be stored when it began.
     stored_before: u64,
     /// First record not known to be stored now.
@@ -77,7 +79,7 @@ impl<'a> Sending<'a> {
     pub fn new(mut uplink: Uplink, streams: Vec<Resume>, target: Target<'a>) -> Outcome<Sending<'a>> {
         let mut stream = |resume: Resume| {
             let (stored, _) = uplink.tail(&resume.name)?;
-            Ok(Stream { first: resume.next, resume, stored_before: stored, stored })
+            Ok(Stream { first: resume.next, appended: 0, resume, stored_before: stored, stored })
         };
         let streams = streams.into_iter().map(&mut stream).collect::<Outcome<Vec<_>>>()?;
         Ok(Sending {
@@ -133,9 +135,7 @@ impl<'a> Sending<'a> {
             self.look()?;
             // A stream that stands still takes records all the same, but not in silence.
             let trouble = self.speak();
-            if let Some(remark) = self.reminder.of(trouble.as_deref(), self.started.elapsed()) {
-                self.progress.remark(&remark);
-            }
+            self.remind(trouble.as_deref());
         }
     }
 
@@ -147,10 +147,11 @@ impl<'a> Sending<'a> {
         let mut count = batch.len();
         let mut told = false;
         while !batch.is_empty() {
-            let resume = &mut self.streams[index].resume;
+            let Stream { resume, appended, .. } = &mut self.streams[index];
             let error = match self.uplink.append(&resume.name, &batch.records()[..count]) {
                 Ok(next) => {
                     resume.next = next;
+                    *appended += count as u64;
                     batch.skip(count);
                     count = batch.len();
                     continue;
@@ -178,21 +179,27 @@ impl<'a> Sending<'a> {
         Ok(None)
     }
 
+    fn remind(&mut self, trouble: Option<&str>) {
+        if let Some(remark) = self.reminder.of(trouble, self.started.elapsed()) {
+            self.progress.remark(&remark);
+        }
+    }
+
     /// Until there may be room again.
     fn pause(&mut self, interrupt: &Interrupt) -> Outcome<Option<End>> {
         std::thread::sleep(TICK);
         self.look()?;
-        let trouble = self.speak().map(End::Trouble);
-        Ok(trouble.or_else(|| interrupt.is_set().then_some(End::Interrupted)))
+        let trouble = self.standstill();
+        Ok(trouble.map(End::Trouble).or_else(|| interrupt.is_set().then_some(End::Interrupted)))
     }
 
     fn not_appended(&mut self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
         self.progress.clear();
-        let Stream { resume, first, .. } = &mut self.streams[index];
+        let Stream { resume, appended, .. } = &mut self.streams[index];
         // After some errors the records may be there all the same.
         let next = self.uplink.tail(&resume.name).map_or(resume.next, |(_, next)| next);
         let lost = batch.len() as u64 - (next - resume.next).min(batch.len() as u64);
-        let (durable, lost) = (human::records(next - *first), human::records(lost));
+        let (durable, lost) = (human::records(*appended + batch.len() as u64 - lost), human::records(lost));
         match Failure::append(self.target.outbox, error) {
             Failure::Environment(text) => Failure::Environment(format!("{text}; {durable} of the input are durable")),
             other => Failure::failed(format!("{other}; {durable} of the input are durable, the next {lost} are not")),
@@ -207,7 +214,7 @@ impl<'a> Sending<'a> {
             if self.streams.iter().all(|stream| stream.stored >= stream.resume.next) {
                 return Ok(End::Done);
             }
-            if let Some(trouble) = self.speak() {
+            if let Some(trouble) = self.standstill() {
                 return Ok(End::Trouble(trouble));
             }
             if interrupt.is_set() {
@@ -220,8 +227,22 @@ impl<'a> Sending<'a> {
         }
     }
 
+    /// Says how the peer is doing; returns what cannot go on without a person. What another process's link has noted
+    /// may be old, so that is no reason to give up.
+    fn standstill(&mut self) -> Option<String> {
+        let trouble = self.speak();
+        if self.uplink.runs_link() {
+            return trouble;
+        }
+        self.remind(trouble.as_deref());
+        None
+    }
+
     /// Brings what is stored up to date.
     fn look(&mut self) -> Outcome {
+        if let Some(remark) = self.uplink.tend()? {
+            self.progress.remark(&remark);
+        }
         for stream in &mut self.streams {
             stream.stored = self.uplink.tail(&stream.resume.name)?.0;
         }
@@ -247,7 +268,7 @@ impl<'a> Sending<'a> {
     }
 
     fn report(&self, end: &End, ending: Ending, format: Format) -> Outcome {
-        let durable: u64 = self.streams.iter().map(|s| s.resume.next - s.first).sum();
+        let durable: u64 = self.streams.iter().map(|s| s.appended).sum();
         let waiting: u64 = self.streams.iter().map(|s| s.resume.next.saturating_sub(s.stored)).sum();
         if format.json {
             for Stream { resume, first, stored, .. } in &self.streams {

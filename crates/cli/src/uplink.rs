@@ -2,9 +2,10 @@
 
 use crate::ages::Ages;
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::output::remark;
 use stayfast::{
-    AppendError, Identity, Limits, Link, LinkError, LinkLockError, Options, PublicKey, PutError, StoreError,
+    AppendError, Figures, Limits, Link, LinkError, LinkLockError, Options, PublicKey, PutError, StoreError,
 };
 use stayfast_store::Outbox;
 use stayfast_store_sqlite::SqliteOutbox;
@@ -17,8 +18,11 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The link is asked for its figures no more often than this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
+/// Whether another process has given the link up is looked at no more often than this.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+
 /// Whom to send to.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Peer {
     /// Where the receiver listens, as HOST:PORT
     #[arg(value_parser = crate::sockets::host_and_port)]
@@ -31,8 +35,15 @@ pub struct Peer {
 /// An outbox, and a link to its peer unless another process runs that.
 pub struct Uplink {
     path: PathBuf,
+    limit: Option<u64>,
     outbox: SqliteOutbox,
+    /// Whom the link is to reach, and the key file.
+    peer: Option<(Peer, PathBuf)>,
     link: Option<Link>,
+    /// When it was last tried to run the link here.
+    tried: Instant,
+    /// What the process that runs the link has noted.
+    notes: BTreeMap<String, String>,
     health: Health,
     asked: Instant,
     /// What is noted of each stream, and when that was.
@@ -53,25 +64,74 @@ impl Uplink {
     /// or with the next.
     pub fn append_only(path: &Path, limit: Option<u64>) -> Outcome<Uplink> {
         let outbox = SqliteOutbox::open(path, &options(limit)).map_err(|e| Failure::store(path, &e))?;
-        let (health, asked) = (Health::default(), Instant::now());
-        Ok(Uplink { path: path.to_path_buf(), outbox, link: None, health, asked, ages: BTreeMap::new() })
+        let now = Instant::now();
+        Ok(Uplink {
+            path: path.to_path_buf(),
+            limit,
+            outbox,
+            peer: None,
+            link: None,
+            tried: now,
+            notes: BTreeMap::new(),
+            health: Health::default(),
+            asked: now,
+            ages: BTreeMap::new(),
+        })
     }
 
-    /// The same, and runs the link if no other process does.
-    pub fn link(path: &Path, limit: Option<u64>, identity: Identity, peer: &Peer) -> Outcome<Uplink> {
+    /// The same, and runs the link as soon as no other process does. The key of this node is in the file `key`.
+    pub fn link(path: &Path, limit: Option<u64>, key: PathBuf, peer: &Peer) -> Outcome<Uplink> {
+        // Whoever has no key shall not find a new outbox either.
+        files::identity(&key)?;
         let mut uplink = Uplink::append_only(path, limit)?;
-        let outbox = stayfast::Outbox::open_with(path, &options(limit)).map_err(|e| Failure::store(path, &e))?;
-        match Link::new(identity, outbox).to(&peer.host, &peer.peer.to_string()).spawn() {
-            Ok(link) => uplink.link = Some(link),
-            Err(LinkError::Lock(LinkLockError::Held { .. })) => {
-                let path = path.display();
-                remark(format!(
-                    "another process runs the link of {path} and sends this along; here it is only appended"
-                ));
-            }
-            Err(error) => return Err(Failure::environment(error)),
+        uplink.peer = Some((peer.clone(), key));
+        if !uplink.start()? {
+            let path = path.display();
+            remark(format!(
+                "another process runs the link of {path} and sends this along; here it is only appended, until that \
+                 process ends"
+            ));
         }
         Ok(uplink)
+    }
+
+    /// Runs the link, unless another process does.
+    fn start(&mut self) -> Outcome<bool> {
+        let Some((peer, key)) = &self.peer else { return Ok(false) };
+        match self.outbox.lock_link() {
+            // The link takes it again; whoever is faster has it.
+            Ok(lock) => drop(lock),
+            Err(LinkLockError::Held { .. }) => return Ok(false),
+            Err(error) => return Err(Failure::environment(error)),
+        }
+        let outbox = stayfast::Outbox::open_with(&self.path, &options(self.limit));
+        let outbox = outbox.map_err(|e| Failure::store(&self.path, &e))?;
+        match Link::new(files::identity(key)?, outbox).to(&peer.host, &peer.peer.to_string()).spawn() {
+            Ok(link) => self.link = Some(link),
+            Err(LinkError::Lock(LinkLockError::Held { .. })) => return Ok(false),
+            Err(error) => return Err(Failure::environment(error)),
+        }
+        Ok(true)
+    }
+
+    /// Looks now and then what has become of the process that runs the link, and takes its place when it is gone; says
+    /// so then.
+    pub fn tend(&mut self) -> Outcome<Option<String>> {
+        if self.link.is_some() || self.peer.is_none() || self.tried.elapsed() < TRY_EVERY {
+            return Ok(None);
+        }
+        self.tried = Instant::now();
+        if self.start()? {
+            self.health = Health::default();
+            return Ok(Some("the process that ran the link has ended: the link runs here from now on".to_string()));
+        }
+        self.notes = self.outbox.notes().unwrap_or_default().into_iter().collect();
+        Ok(None)
+    }
+
+    /// Does the link run in this process?
+    pub fn runs_link(&self) -> bool {
+        self.link.is_some()
     }
 
     /// Appends records to a stream. They are durable when this returns; the number after the last.
@@ -113,9 +173,12 @@ impl Uplink {
         Ok(found.map_or((0, 0), |tail| (tail.trimmed.0, tail.next.0)))
     }
 
-    /// Why `stream` cannot go on without a person, if so.
+    /// Why `stream` cannot go on without a person, if so; from another process's link, as it was a moment ago.
     pub fn trouble(&self, stream: &str) -> Option<String> {
-        let trouble = self.link.as_ref()?.progress(stream).trouble?;
+        let trouble = match &self.link {
+            Some(link) => link.progress(stream).trouble?.to_string(),
+            None => self.notes.get(&Figures::trouble_key(stream)).filter(|text| !text.is_empty())?.clone(),
+        };
         Some(format!("stream '{stream}' stands still: {trouble}"))
     }
 

@@ -42,3 +42,42 @@ fn a_short_send_leaves_its_trouble_and_its_figures_behind() {
     pair.place.run_with(&pair.send("--stream logs --timeout 30s"), b"x\n").expect(1);
     assert!(pair.place.run("status edge.db").expect(1).out.contains("stream 'logs' stands still"));
 }
+
+#[test]
+fn a_send_that_waits_takes_the_link_over_however_the_other_ended() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    for (round, signal) in ["-KILL", "-TERM"].into_iter().enumerate() {
+        let owner = pair.spawn_logged("--stream a", "owner.log");
+        until("it runs the link", || pair.place.path("edge.db-link").exists() && !pair.is_link_free());
+        let waiting = pair.spawn_logged("--stream b --timeout 20s", "waiting.log");
+        let told = || common::read(&pair.place.path("waiting.log"));
+        until("the second one only appends", || told().contains("another process runs the link"));
+        owner.signal(signal);
+        drop(owner);
+        let mut waiting = waiting;
+        waiting.0.stdin.take().unwrap().write_all(b"late\n").unwrap();
+        let code = waiting.0.wait().unwrap().code();
+        assert_eq!(code, Some(0), "{}", told());
+        assert!(told().contains("the link runs here from now on"), "{}", told());
+        assert_eq!(pair.lines().len(), round + 1);
+    }
+}
+
+#[test]
+fn each_process_counts_its_own_records() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    let mut one = pair.spawn("--stream s --timeout 30s");
+    let mut input = one.0.stdin.take().unwrap();
+    input.write_all(b"1\n").unwrap();
+    until("the first is stored", || pair.lines() == ["1"]);
+    for n in 2..5 {
+        pair.place.run_with("put --outbox edge.db --stream s", format!("{n}").as_bytes()).expect(0);
+    }
+    input.write_all(b"5\n").unwrap();
+    drop(input);
+    let mut out = String::new();
+    std::io::Read::read_to_string(one.0.stdout.as_mut().unwrap(), &mut out).unwrap();
+    assert!(out.contains("2 records sent, all stored"), "{out}");
+}

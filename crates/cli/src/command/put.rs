@@ -57,10 +57,7 @@ impl Arguments {
         };
         let peer = self.to.clone().zip(self.peer).map(|(host, peer)| Peer { host, peer });
         let mut uplink = match &peer {
-            Some(peer) => {
-                let identity = files::identity(&key_file(self.key.as_deref(), &self.outbox))?;
-                Uplink::link(&self.outbox, None, identity, peer)?
-            }
+            Some(peer) => Uplink::link(&self.outbox, None, key_file(self.key.as_deref(), &self.outbox), peer)?,
             None => Uplink::append_only(&self.outbox, None)?,
         };
         let next = uplink.append(&self.stream, &[&record]).map_err(|e| Failure::append(&self.outbox, &e))?;
@@ -77,12 +74,13 @@ impl Arguments {
         let start = Instant::now();
         let mut silence = Silence::new(host);
         while uplink.tail(&self.stream)?.0 < next {
+            uplink.tend()?.into_iter().for_each(crate::output::remark);
             let health = uplink.health();
             if let Some(remark) = silence.after(health.silent_for) {
                 crate::output::remark(remark);
             }
             let over = self.timeout.is_some_and(|timeout| start.elapsed() >= timeout);
-            let trouble = uplink.trouble(&self.stream);
+            let trouble = uplink.trouble(&self.stream).filter(|_| uplink.runs_link());
             if over || interrupt.is_set() || trouble.is_some() {
                 let why = trouble.unwrap_or_else(|| (if over { "timeout" } else { "interrupted" }).to_string());
                 let number = human::count(next - 1);

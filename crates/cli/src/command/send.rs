@@ -1,6 +1,5 @@
 use crate::demo::{children, corpus::Generated};
 use crate::failure::{Failure, Outcome};
-use crate::files;
 use crate::human;
 use crate::input::{Framing, Records};
 use crate::interrupt::Interrupt;
@@ -28,7 +27,8 @@ use std::time::Duration;
 /// once, however often it was killed. It counts on the input being all that is put into this stream; if it began at
 /// number N of the stream, say --resume=N.
 ///
-/// While another process runs the link of this outbox, records are only appended, and that process sends them.
+/// While another process runs the link of this outbox, records are only appended, and that process sends them; when it
+/// ends, this one takes the link over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -85,8 +85,8 @@ impl Arguments {
             children::leash();
         }
         let interrupt = Interrupt::catch()?;
-        let identity = files::identity(&key_file(self.key.as_deref(), &self.outbox))?;
-        let mut uplink = Uplink::link(&self.outbox, self.limit, identity, &self.peer)?;
+        let key = key_file(self.key.as_deref(), &self.outbox);
+        let mut uplink = Uplink::link(&self.outbox, self.limit, key, &self.peer)?;
         let (streams, source) = self.source(&mut uplink)?;
         let ending = match (self.no_wait, self.timeout) {
             (true, _) => Ending::Durable,

@@ -124,6 +124,11 @@ impl Pair {
         Killed(command.spawn().unwrap())
     }
 
+    /// Does no process run the link of the edge's outbox?
+    pub fn is_link_free(&self) -> bool {
+        stayfast_store_sqlite::LinkLock::take(&self.place.path("edge.db")).is_ok()
+    }
+
     pub fn stored(&self) -> Vec<StoredRecord> {
         let mut inbox = SqliteInbox::open(self.place.path("hub.db"), &Default::default()).unwrap();
         inbox.records(0, 1_000_000).unwrap()
