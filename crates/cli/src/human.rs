@@ -47,6 +47,16 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
+/// Numbers of records, such as `3 7-9`: the first few, and whether there are more.
+pub fn numbers(text: &str) -> String {
+    const MOST: usize = 8;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    match words.len() {
+        0..=MOST => words.join(", "),
+        _ => format!("{}, ...", words[..MOST].join(", ")),
+    }
+}
+
 /// Reads a time such as `30s`, `1.5s`, `250ms`, `5m`, `2h`.
 ///
 /// # Errors

@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::output::remark;
 use crate::text;
 use serde_json::json;
-use stayfast::{Accepted, Batch, Inbox, Item, Level, Options};
-use stayfast_store::{Delivery, Inbox as _, Run};
+use stayfast::{Accepted, Batch, Inbox, Item, Level, Missing, Options};
+use stayfast_store::{Delivery, Hole, Inbox as _, Run};
 use stayfast_store_sqlite::SqliteInbox;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -109,12 +109,27 @@ impl Receiving {
         };
         if let Accepted::Fresh(settled) = accepted {
             settled.stored();
+            Missing::of(delivery).for_each(|missing| tell_missing(&missing));
             if let Store::Table(follow) = &self.store {
                 follow.print(batch)?;
             }
         }
         Ok(Ok(()))
     }
+}
+
+/// Says that numbers have no record; their sender was the last to have them.
+pub fn tell_missing(missing: &Missing) {
+    let Missing { key, first, count, hole } = missing;
+    let (number, have) = match count {
+        1 => (format!("record {first}"), "was"),
+        _ => (format!("records {first} to {}", first.0 + count - 1), "were"),
+    };
+    let why = match hole {
+        Hole::Gap => format!("{have} damaged at the sender and cannot come"),
+        Hole::Expired => format!("{have} not sent in time: expired at the sender"),
+    };
+    remark(format!("stream '{}' of {}: {number} {why}", key.stream, key.sender));
 }
 
 /// The records of a batch, cut where numbers have none, so that the numbers of each slice have no gap.
@@ -151,8 +166,8 @@ impl Follow {
                     writeln!(out, "{line}")?;
                 }
                 Item::Record(record) => self.framing.write(&mut out, record.bytes())?,
-                Item::Gap(number) => remark(format!("record {number} was damaged at the sender")),
-                Item::Expired(number) => remark(format!("record {number} expired at the sender")),
+                // Remarked on already.
+                Item::Gap(_) | Item::Expired(_) => {}
             }
         }
         Ok(out.flush()?)

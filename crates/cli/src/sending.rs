@@ -11,7 +11,9 @@ use crate::sockets;
 use crate::source::{Event, Source};
 use crate::uplink::Uplink;
 use serde_json::json;
+use stayfast::Gaps;
 use stayfast_store::{AppendError, StoreError};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -51,6 +53,8 @@ pub struct Sending<'a> {
     uplink: Uplink,
     streams: Vec<Stream>,
     target: Target<'a>,
+    /// How far all streams of the outbox were stored when it began.
+    stored_before: BTreeMap<String, u64>,
     progress: Progress,
     silence: Silence,
     reminder: Reminder,
@@ -77,6 +81,7 @@ struct Stream {
 impl<'a> Sending<'a> {
     /// To be run once.
     pub fn new(mut uplink: Uplink, streams: Vec<Resume>, target: Target<'a>) -> Outcome<Sending<'a>> {
+        let stored_before = uplink.stored()?;
         let mut stream = |resume: Resume| {
             let (stored, _) = uplink.tail(&resume.name)?;
             Ok(Stream { first: resume.next, appended: 0, resume, stored_before: stored, stored })
@@ -86,6 +91,7 @@ impl<'a> Sending<'a> {
             uplink,
             streams,
             target,
+            stored_before,
             progress: Progress::new(0),
             silence: Silence::new(target.host),
             reminder: Reminder::default(),
@@ -111,7 +117,34 @@ impl<'a> Sending<'a> {
             let name = &short.resume.name;
             return Err(Failure::failed(format!("the input is shorter than what stream '{name}' has of it already")));
         }
-        self.report(&end, ending, format)
+        let lost = self.lost(format)?;
+        match (self.report(&end, ending, format, lost.is_some()), lost) {
+            (Ok(()), Some(lost)) => Err(Failure::failed(lost)),
+            (Err(Failure::Failed(text)), Some(lost)) => Err(Failure::failed(format!("{text}; {lost}"))),
+            (Err(Failure::Environment(text)), Some(lost)) => Err(Failure::environment(format!("{text}; {lost}"))),
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// What this outbox could not send because it was damaged.
+    fn lost(&mut self, format: Format) -> Outcome<Option<String>> {
+        let gaps = self.uplink.gaps(&self.stored_before)?;
+        if format.json {
+            for (stream, gaps) in &gaps {
+                format.print(&json!({ "stream": stream, "lost": gaps.count(), "numbers": gaps.to_string() }), "")?;
+            }
+        }
+        let one = |(stream, gaps): (&String, &Gaps)| {
+            format!("{} of '{stream}' (number {})", human::records(gaps.count()), human::numbers(&gaps.to_string()))
+        };
+        let lost: Vec<_> = gaps.iter().map(one).collect();
+        let outbox = self.target.outbox.display();
+        Ok((!lost.is_empty()).then(|| {
+            let lost = lost.join(", ");
+            format!(
+                "lost, because damaged in {outbox}: {lost}; `stayfast outbox ls {outbox}` shows what is left of them"
+            )
+        }))
     }
 
     /// Appends until the input ends.
@@ -267,7 +300,7 @@ impl<'a> Sending<'a> {
         self.streams.iter().find_map(|stream| self.uplink.trouble(&stream.resume.name))
     }
 
-    fn report(&self, end: &End, ending: Ending, format: Format) -> Outcome {
+    fn report(&self, end: &End, ending: Ending, format: Format, lost: bool) -> Outcome {
         let durable: u64 = self.streams.iter().map(|s| s.appended).sum();
         let waiting: u64 = self.streams.iter().map(|s| s.resume.next.saturating_sub(s.stored)).sum();
         if format.json {
@@ -279,6 +312,7 @@ impl<'a> Sending<'a> {
         let Target { outbox, host } = self.target;
         let (outbox, durable_text) = (outbox.display(), human::records(durable));
         let left = match waiting {
+            0 if lost => format!("all stored at {host} but what is lost"),
             0 => format!("all stored at {host}"),
             _ => format!(
                 "{} not yet stored at {host}, they stay in {outbox} for the next `stayfast send`",
@@ -288,7 +322,7 @@ impl<'a> Sending<'a> {
         match end {
             End::Done if format.json => Ok(()),
             End::Done => match ending {
-                Ending::Stored(_) => format.print(&json!(null), &format!("{durable_text} sent, all stored at {host}")),
+                Ending::Stored(_) => format.print(&json!(null), &format!("{durable_text} sent, {left}")),
                 Ending::Durable => format.print(&json!(null), &format!("{durable_text} durable in {outbox}")),
             },
             End::Timeout if self.unresolved.is_some() => {

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::remark;
 use stayfast::{
-    AppendError, Figures, Limits, Link, LinkError, LinkLockError, Options, PublicKey, PutError, StoreError,
+    AppendError, Figures, Gaps, Limits, Link, LinkError, LinkLockError, Options, PublicKey, PutError, StoreError,
 };
 use stayfast_store::Outbox;
 use stayfast_store_sqlite::SqliteOutbox;
@@ -127,6 +127,23 @@ impl Uplink {
         }
         self.notes = self.outbox.notes().unwrap_or_default().into_iter().collect();
         Ok(None)
+    }
+
+    /// How far each stream of the outbox is known to be stored.
+    pub fn stored(&mut self) -> Outcome<BTreeMap<String, u64>> {
+        let tails = self.outbox.tails().map_err(|e| Failure::store(&self.path, &e))?;
+        Ok(tails.iter().map(|tail| (tail.stream.to_string(), tail.trimmed.0)).collect())
+    }
+
+    /// Numbers whose records were found damaged when they were to be sent, of those that were not `stored`.
+    pub fn gaps(&mut self, stored: &BTreeMap<String, u64>) -> Outcome<BTreeMap<String, Gaps>> {
+        let notes = self.outbox.notes().map_err(|e| Failure::store(&self.path, &e))?;
+        let all = Gaps::all(notes.iter().map(|(key, text)| (key, text)));
+        let since = all.into_iter().map(|(stream, gaps)| {
+            let first = stored.get(&stream).copied().unwrap_or(0);
+            (stream, gaps.since(first))
+        });
+        Ok(since.filter(|(_, gaps)| gaps.count() > 0).collect())
     }
 
     /// Does the link run in this process?

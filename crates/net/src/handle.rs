@@ -1,11 +1,12 @@
 use crate::chores::Resolve;
 use crate::command::{Answer, Command, NewInbound, NewOutbox, NewPeer};
 use crate::error::{PutError, StartError};
+use crate::gaps::Gaps;
 use crate::inbox::InboxRequest;
 use crate::outbox::{self, Append, OutboxRequest, OutboxThread};
 use crate::pending::PendingDelivery;
 use crate::settings::PeerSpec;
-use crate::shared::{PeerRef, Progress, Shared};
+use crate::shared::{Missing, PeerRef, Progress, Shared};
 use crate::status::{Counters, Figures, PeerStatus};
 use stayfast_handoff::{Producer, WaitError, Watch, queue};
 use stayfast_store::{Appended, Level, Outbox, Tail};
@@ -62,7 +63,8 @@ impl Handle {
         mut store: Box<dyn Outbox>,
     ) -> Result<(PeerRef, Option<NewOutbox>), StartError> {
         let (id, tails) = (store.store_id(), store.tails()?);
-        let noted_trouble = noted_trouble(store.notes().unwrap_or_default(), &tails);
+        let notes = store.notes().unwrap_or_default().into_iter().collect();
+        let (gaps, noted_trouble) = (Gaps::all(&notes), noted_trouble(&notes, &tails));
         let (requests, consumer) = queue(outbox::CAPACITY, || {});
         let enter =
             |registry: &mut crate::shared::Registry| registry.enter(name.clone(), Some(requests.clone()), &tails);
@@ -74,6 +76,7 @@ impl Handle {
             commands: self.commands.clone(),
             shared: self.shared.clone(),
             watch_every: self.watch_outbox,
+            gaps,
         };
         let thread = thread::Builder::new().name("stayfast-outbox".into()).spawn(move || thread.run());
         let thread = thread.map_err(|e| StartError::Thread(e.to_string()))?;
@@ -152,6 +155,12 @@ impl Handle {
         self.shared.deliveries.take(timeout)
     }
 
+    /// What was stored as missing since the last call, if the inbox stores by itself: the first 1,024. Whoever takes
+    /// deliveries sees it in them.
+    pub fn take_missing(&self) -> Vec<Missing> {
+        self.shared.missing.update(std::mem::take)
+    }
+
     /// Whether the driver has been stopped.
     pub fn is_stopped(&self) -> bool {
         self.shared.is_stopped()
@@ -187,11 +196,10 @@ impl Handle {
 }
 
 /// What an earlier link has left as the trouble of these streams.
-fn noted_trouble(notes: Vec<(String, String)>, tails: &[Tail]) -> BTreeMap<Arc<str>, String> {
-    let mut notes: BTreeMap<String, String> = notes.into_iter().collect();
+fn noted_trouble(notes: &BTreeMap<String, String>, tails: &[Tail]) -> BTreeMap<Arc<str>, String> {
     let noted = tails.iter().filter_map(|tail| {
-        let trouble = notes.remove(&Figures::trouble_key(&tail.stream))?;
-        Some((tail.stream.clone(), trouble))
+        let trouble = notes.get(&Figures::trouble_key(&tail.stream))?;
+        Some((tail.stream.clone(), trouble.clone()))
     });
     noted.collect()
 }

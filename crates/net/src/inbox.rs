@@ -69,6 +69,7 @@ impl InboxThread {
                 // Raced, but at its own end: it was done before, and only the answer was lost.
                 Ok(Accepted::Raced(at)) if at != delivery.to => return Some(Command::Raced(peer, at, delivery)),
                 Ok(_) => {
+                    self.shared.delivered(&delivery);
                     let Delivery { key, to, .. } = delivery;
                     return Some(Command::Done(peer, StoreDone::Delivered { key, level, to }));
                 }

@@ -1,10 +1,11 @@
 //! The thread of one outbox: appends, grouped; reads and trims for the link; a look whether others have appended.
 
 use crate::command::{Answer, Command};
+use crate::gaps::Gaps;
 use crate::shared::{PeerRef, Shared};
 use stayfast_handoff::{Consumer, PopError, Producer};
-use stayfast_store::{AppendError, Appended, Outbox, StoreError, StoreOp, perform};
-use std::collections::VecDeque;
+use stayfast_store::{AppendError, Appended, Hole, Loaded, Outbox, StoreDone, StoreError, StoreOp, perform};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,8 @@ pub(crate) struct OutboxThread {
     pub commands: Producer<Command>,
     pub shared: Arc<Shared>,
     pub watch_every: Duration,
+    /// What was found damaged, in earlier runs, too.
+    pub gaps: BTreeMap<String, Gaps>,
 }
 
 impl OutboxThread {
@@ -78,6 +81,9 @@ impl OutboxThread {
         match request {
             OutboxRequest::Op(op) => {
                 if let Some(done) = perform(op, Some(&mut *self.store), None) {
+                    if let StoreDone::Read { stream, result: Ok(loaded), .. } = &done {
+                        self.count_gaps(stream, loaded);
+                    }
                     let _ = self.commands.push(Command::OutboxDone(self.peer, done), None);
                 }
             }
@@ -86,6 +92,24 @@ impl OutboxThread {
                 if let Err(error) = self.store.note(&key, &value) {
                     tracing::debug!(%error, key, "a hint could not be kept");
                 }
+            }
+        }
+    }
+
+    /// The receiver hears of numbers without a record as they come; here they are kept, for they are lost.
+    fn count_gaps(&mut self, stream: &Arc<str>, loaded: &[Loaded]) {
+        let mut new = 0;
+        for (first, count, hole) in loaded.iter().flat_map(|loaded| loaded.run.hole_ranges()) {
+            if hole == Hole::Gap {
+                new += self.gaps.entry(stream.to_string()).or_default().add(first.0, count);
+            }
+        }
+        if new > 0
+            && let Some(gaps) = self.gaps.get(&**stream)
+        {
+            tracing::warn!(%stream, records = new, "damaged in the outbox: they cannot be sent");
+            if let Err(error) = self.store.note(&Gaps::key(stream), &gaps.to_string()) {
+                tracing::warn!(%error, %stream, %gaps, "the loss could not be noted");
             }
         }
     }

@@ -3,7 +3,7 @@ use crate::outbox::OutboxRequest;
 use crate::pending::Queue;
 use stayfast_frame::Refusal;
 use stayfast_handoff::{Producer, Watch};
-use stayfast_store::{Level, StoreError, Tail};
+use stayfast_store::{CursorKey, Delivery, Hole, Level, StoreError, Tail};
 use stayfast_units::{Lineage, RecordNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,6 +80,30 @@ fn remedy(reason: Refusal) -> &'static str {
     }
 }
 
+/// Consecutive numbers of a stream that came without a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Whose stream.
+    pub key: CursorKey,
+    /// The first number.
+    pub first: RecordNumber,
+    /// How many.
+    pub count: u64,
+    /// Why.
+    pub hole: Hole,
+}
+
+impl Missing {
+    /// What is missing in a delivery.
+    pub fn of(delivery: &Delivery) -> impl Iterator<Item = Missing> {
+        let one = |(first, count, hole)| Missing { key: delivery.key.clone(), first, count, hole };
+        delivery.run.hole_ranges().map(one)
+    }
+}
+
+/// Most entries of [`Shared::missing`].
+const MOST_MISSING: usize = 1024;
+
 /// What the threads of a driver share.
 pub(crate) struct Shared {
     pub bell: Bell,
@@ -87,6 +111,8 @@ pub(crate) struct Shared {
     /// Outbox tails that have moved since the link thread last looked: one entry per stream, whatever the rate.
     tails: Watch<BTreeMap<(PeerRef, Arc<str>), RecordNumber>>,
     pub deliveries: Queue,
+    /// What the inbox has stored as missing and nobody has taken note of yet.
+    pub missing: Watch<Vec<Missing>>,
     pub stopped: Watch<bool>,
 }
 
@@ -139,6 +165,7 @@ impl Shared {
             registry: Watch::new(Registry::default()),
             tails: Watch::new(BTreeMap::new()),
             deliveries: Queue::new(),
+            missing: Watch::new(Vec::new()),
             stopped: Watch::new(false),
         }
     }
@@ -153,6 +180,16 @@ impl Shared {
         });
         if first {
             self.bell.ring();
+        }
+    }
+
+    /// The inbox has stored this.
+    pub fn delivered(&self, delivery: &Delivery) {
+        if delivery.run.hole_ranges().next().is_some() {
+            self.missing.update(|missing| {
+                let room = MOST_MISSING.saturating_sub(missing.len());
+                missing.extend(Missing::of(delivery).take(room));
+            });
         }
     }
 

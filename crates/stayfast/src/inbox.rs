@@ -2,7 +2,7 @@ use crate::authorized::Keeper;
 use crate::batch::Batch;
 use crate::error::{AuthorizedError, BindError, Stopped};
 use crate::{Authorized, Cursors, Identity};
-use stayfast_net::{Counters, Driver, Handle, PeerSpec, PeerStatus, Settings, StartError};
+use stayfast_net::{Counters, Driver, Handle, Missing, PeerSpec, PeerStatus, Settings, StartError};
 use stayfast_store::Level;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -91,6 +91,12 @@ impl Inbox {
 
     fn wait(&self, timeout: Option<Duration>) -> Option<Batch> {
         Some(Batch { pending: self.handle.next_delivery(timeout)?, level: self.level })
+    }
+
+    /// What was stored as missing since the last call, if the inbox keeps the records itself
+    /// ([`Cursors::keep_records`]); otherwise the batches say it.
+    pub fn take_missing(&self) -> Vec<Missing> {
+        self.handle.take_missing()
     }
 
     /// Where it listens.

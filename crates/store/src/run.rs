@@ -171,6 +171,25 @@ impl Run {
         })
     }
 
+    /// Numbers without records, consecutive ones of a kind together: the first, how many, why.
+    ///
+    /// ```
+    /// use stayfast_store::{Hole, Run};
+    /// use stayfast_units::RecordNumber;
+    ///
+    /// let mut run = Run::new(RecordNumber(7));
+    /// run.push_hole(Hole::Gap)?;
+    /// run.push_hole(Hole::Gap)?;
+    /// run.push_hole(Hole::Expired)?;
+    /// let ranges: Vec<_> = run.hole_ranges().collect();
+    /// assert_eq!(ranges, [(RecordNumber(7), 2, Hole::Gap), (RecordNumber(9), 1, Hole::Expired)]);
+    /// # Ok::<(), stayfast_store::RunFull>(())
+    /// ```
+    pub fn hole_ranges(&self) -> impl Iterator<Item = (RecordNumber, u64, Hole)> {
+        let next = |a: &(RecordNumber, Hole), b: &(RecordNumber, Hole)| b.0 == a.0.next() && b.1 == a.1;
+        self.holes.chunk_by(next).map(|chunk| (chunk[0].0, chunk.len() as u64, chunk[0].1))
+    }
+
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }

@@ -5,7 +5,7 @@ use crate::files;
 use crate::input::Framing;
 use crate::interrupt::Interrupt;
 use crate::output::{Format, remark};
-use crate::receiving::{Follow, Receiving, Store};
+use crate::receiving::{Follow, Receiving, Store, tell_missing};
 use serde_json::json;
 use stayfast::{Cursors, Inbox, Settings};
 use std::net::SocketAddr;
@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// if this process is killed between the end of the command and the commit of the cursor, the command sees the batch
 /// again, perhaps with more records behind. Take STAYFAST_SENDER, STAYFAST_STORE, STAYFAST_STREAM and the number as the
 /// key of what it stores, and it is exactly once again.
+///
+/// A record that was damaged at its sender cannot come. It is remarked on here on standard error, its number is left out
+/// of what is printed or given to the command, and in the table it has no body.
 ///
 /// Records are written as lines; one that holds a line end comes as several. With --framed each record has its length
 /// before it (4 B, big-endian), and may hold anything. The same goes for --follow.
@@ -96,6 +99,7 @@ impl Arguments {
             Some(receiving) => receiving.run(inbox, &interrupt),
             None => {
                 while !interrupt.is_set() {
+                    inbox.take_missing().iter().for_each(tell_missing);
                     std::thread::sleep(TICK);
                 }
                 Ok(())

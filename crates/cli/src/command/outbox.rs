@@ -7,7 +7,7 @@ use crate::text;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use stayfast_store::{Hole, Item, Origin};
-use stayfast_store_sqlite::Verdict;
+use stayfast_store_sqlite::{Quarantined, Verdict};
 use stayfast_units::RecordNumber;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,9 @@ struct Ls {
 
 impl Ls {
     fn run(self) -> Outcome {
-        let streams = files::outbox(&self.db)?.streams().map_err(|e| Failure::store(&self.db, &e))?;
+        let mut outbox = files::outbox(&self.db)?;
+        let streams = outbox.streams().map_err(|e| Failure::store(&self.db, &e))?;
+        let quarantined = outbox.quarantined().map_err(|e| Failure::store(&self.db, &e))?;
         if self.format.json {
             for s in &streams {
                 let line = json!({
@@ -62,15 +64,32 @@ impl Ls {
                 });
                 self.format.print(&line, "")?;
             }
-            return Ok(());
+            return quarantined.iter().try_for_each(|q| self.format.print(&quarantined_json(q), ""));
         }
         let row = |s: &stayfast_store_sqlite::StreamInfo| {
             let waiting = human::count(s.records());
             vec![s.name.clone(), human::count(s.next.0), human::count(s.first.0), waiting, human::bytes(s.bytes)]
         };
         let rows: Vec<_> = streams.iter().map(row).collect();
-        self.format.print(&Value::Null, &table(&["STREAM", "PUT", "STORED", "WAITING", "SIZE"], &rows, Paint::stdout()))
+        let streams = table(&["STREAM", "PUT", "STORED", "WAITING", "SIZE"], &rows, Paint::stdout());
+        self.format.print(&Value::Null, &[vec![streams], quarantined_text(&quarantined)].concat().join("\n"))
     }
+}
+
+/// What is in quarantine, for people: nothing if nothing is.
+fn quarantined_text(all: &[Quarantined]) -> Vec<String> {
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let row =
+        |q: &Quarantined| vec![q.stream.clone(), human::count(q.first.0), human::count(q.count), human::bytes(q.bytes)];
+    let rows: Vec<_> = all.iter().map(row).collect();
+    let table = table(&["STREAM", "FROM", "RECORDS", "SIZE"], &rows, Paint::stdout());
+    vec!["\nbatches with damage, copied to the table stayfast_quarantine:".to_string(), table]
+}
+
+fn quarantined_json(q: &Quarantined) -> Value {
+    json!({ "quarantined": q.stream, "first": q.first.0, "count": q.count, "bytes": q.bytes })
 }
 
 /// Check every checksum and the structure of the file
@@ -91,8 +110,13 @@ struct Verify {
 
 impl Verify {
     fn run(self) -> Outcome {
-        let verdict = files::outbox(&self.db)?.verify().map_err(|e| Failure::store(&self.db, &e))?;
-        self.format.print(&verdict_json(&verdict), &verdict_text(&verdict))?;
+        let mut outbox = files::outbox(&self.db)?;
+        let verdict = outbox.verify().map_err(|e| Failure::store(&self.db, &e))?;
+        let quarantined = outbox.quarantined().map_err(|e| Failure::store(&self.db, &e))?;
+        let mut json = verdict_json(&verdict);
+        json["quarantine"] = quarantined.iter().map(quarantined_json).collect();
+        let text = [vec![verdict_text(&verdict)], quarantined_text(&quarantined)].concat().join("\n");
+        self.format.print(&json, &text)?;
         match verdict.is_sound() {
             true => Ok(()),
             false => Err(Failure::failed(format!("{} is damaged", self.db.display()))),

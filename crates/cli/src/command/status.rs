@@ -5,7 +5,7 @@ use crate::human;
 use crate::output::{Format, Paint, table};
 use crate::progress::no_answer;
 use serde_json::{Value, json};
-use stayfast::Figures;
+use stayfast::{Figures, Gaps};
 use stayfast_store::Outbox;
 use stayfast_store_sqlite::StreamInfo;
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ const SILENT: u64 = 5;
 /// Say how a link is doing, from the file of its outbox
 ///
 /// Works offline, without the link and without the network: the numbers of records are exact; what the link has
-/// measured is as old as its last note, which the output says. Exit code 1 if a stream stands still.
+/// measured is as old as its last note, which the output says. Exit code 1 if a stream stands still or has lost
+/// records, which is said until `stayfast outbox drop --quarantine`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,6 +61,8 @@ struct Stream {
     oldest: Option<Duration>,
     /// Why it stands still, if a link has noted that.
     trouble: Option<String>,
+    /// What was found damaged when it was to be sent.
+    gaps: Gaps,
 }
 
 impl Status {
@@ -73,11 +76,13 @@ impl Status {
             let ages = notes.get(&Ages::key(&stream.name)).map(|text| Ages::parse(text))?;
             ages.of(stream.first.0, now).filter(|_| stream.records() > 0)
         };
+        let gaps = Gaps::all(notes);
         let trouble = |name: &str| notes.get(&Figures::trouble_key(name)).filter(|text| !text.is_empty()).cloned();
         let stream = |info: StreamInfo| Stream {
             heard: heard(&info),
             oldest: oldest(&info),
             trouble: trouble(&info.name),
+            gaps: gaps.get(&info.name).cloned().unwrap_or_default(),
             info,
         };
         let prefix = Figures::key("");
@@ -92,11 +97,16 @@ impl Status {
 
     /// An error if somebody has to do something.
     fn outcome(&self) -> Outcome {
-        let still = self.streams.iter().filter(|stream| stream.trouble.is_some());
-        let names: Vec<_> = still.map(|stream| format!("'{}'", stream.info.name)).collect();
-        match names.is_empty() {
+        let names = |of: fn(&Stream) -> bool| {
+            let names: Vec<_> = self.streams.iter().filter(|s| of(s)).map(|s| format!("'{}'", s.info.name)).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        let still = names(|stream| stream.trouble.is_some()).map(|names| format!("stands still: {names}"));
+        let lossy = names(|stream| stream.gaps.count() > 0).map(|names| format!("has lost records: {names}"));
+        let wrong: Vec<_> = still.into_iter().chain(lossy).collect();
+        match wrong.is_empty() {
             true => Ok(()),
-            false => Err(Failure::failed(format!("stands still until a person helps: {}", names.join(", ")))),
+            false => Err(Failure::failed(wrong.join("; "))),
         }
     }
 
@@ -123,8 +133,15 @@ impl Status {
         };
         let rows: Vec<_> = self.streams.iter().map(row).collect();
         let mut lines = vec![table(&["STREAM", "PUT", "HEARD", "STORED", "WAITING", "SIZE", "OLDEST"], &rows, paint)];
-        for Stream { info, trouble, .. } in &self.streams {
-            lines.extend(trouble.as_ref().map(|why| paint.red(&format!("stream '{}' stands still: {why}", info.name))));
+        for Stream { info, trouble, gaps, .. } in &self.streams {
+            let name = &info.name;
+            lines.extend(trouble.as_ref().map(|why| paint.red(&format!("stream '{name}' stands still: {why}"))));
+            if gaps.count() > 0 {
+                let (count, numbers) = (human::records(gaps.count()), human::numbers(&gaps.to_string()));
+                lines.push(
+                    paint.red(&format!("stream '{name}': {count} lost, damaged in this outbox: number {numbers}")),
+                );
+            }
         }
         for (peer, figures) in &self.links {
             lines.push(self.link_text(peer, figures));
@@ -166,11 +183,11 @@ impl Status {
     }
 
     fn json(&self) -> Value {
-        let stream = |Stream { info, heard, oldest, trouble }: &Stream| {
+        let stream = |Stream { info, heard, oldest, trouble, gaps }: &Stream| {
             json!({
                 "stream": info.name, "put": info.next.0, "heard": heard, "stored": info.first.0,
                 "waiting": info.records(), "bytes": info.bytes, "oldest_seconds": oldest.map(|age| age.as_secs()),
-                "trouble": trouble,
+                "trouble": trouble, "lost": gaps.count(), "lost_numbers": gaps.to_string(),
             })
         };
         let link = |(peer, f): &(String, Figures)| {
