@@ -226,16 +226,21 @@ impl<'a> Sending<'a> {
         Ok(trouble.map(End::Trouble).or_else(|| interrupt.is_set().then_some(End::Interrupted)))
     }
 
-    fn not_appended(&mut self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
+    fn not_appended(&self, index: usize, batch: &Batch, error: &AppendError) -> Failure {
         self.progress.clear();
-        let Stream { resume, appended, .. } = &mut self.streams[index];
-        // After some errors the records may be there all the same.
-        let next = self.uplink.tail(&resume.name).map_or(resume.next, |(_, next)| next);
-        let lost = batch.len() as u64 - (next - resume.next).min(batch.len() as u64);
-        let (durable, lost) = (human::records(*appended + batch.len() as u64 - lost), human::records(lost));
+        let durable = human::records(self.streams[index].appended);
+        let next = human::records(batch.len() as u64);
+        let fate = match error {
+            // The sync may have failed after the write: a later look may find them, and the disk may still lose them.
+            AppendError::Store(StoreError::Poisoned | StoreError::Io(_)) => format!(
+                "whether the next {next} are is not known: when the disk is in order, send the same input with --resume"
+            ),
+            _ => format!("the next {next} are not"),
+        };
+        let text = |why| format!("{why}; {durable} of the input are durable, {fate}");
         match Failure::append(self.target.outbox, error) {
-            Failure::Environment(text) => Failure::Environment(format!("{text}; {durable} of the input are durable")),
-            other => Failure::failed(format!("{other}; {durable} of the input are durable, the next {lost} are not")),
+            Failure::Environment(why) => Failure::environment(text(why)),
+            other => Failure::failed(text(other.to_string())),
         }
     }
 
