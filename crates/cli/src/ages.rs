@@ -44,10 +44,10 @@ impl Ages {
         }
     }
 
-    /// For how long record `number` has been there, at least.
+    /// For how long record `number` has been there, at least. `None` if that is not known, or in this clock's future.
     pub fn of(&self, number: u64, now: u64) -> Option<Duration> {
         let (_, at) = self.0.iter().find(|(next, _)| *next > number)?;
-        Some(Duration::from_secs(now.saturating_sub(*at)))
+        now.checked_sub(*at).map(Duration::from_secs)
     }
 }
 
@@ -82,5 +82,6 @@ mod tests {
         assert!(ages.0.len() <= MOST);
         assert!(ages.of(0, 10_000).unwrap().as_secs() > 9_000);
         assert_eq!(ages.of(9_999, 10_000), Some(Duration::ZERO));
+        assert_eq!(ages.of(9_999, 9_999), None, "the clock was set back");
     }
 }

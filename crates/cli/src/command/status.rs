@@ -5,9 +5,9 @@ use crate::human;
 use crate::output::{Format, Paint, table};
 use crate::progress::no_answer;
 use serde_json::{Value, json};
-use stayfast::{Figures, Gaps};
-use stayfast_store::Outbox;
-use stayfast_store_sqlite::StreamInfo;
+use stayfast::{Figures, Gaps, Options};
+use stayfast_store::{Cursor, Inbox, Outbox};
+use stayfast_store_sqlite::{SqliteInbox, StreamInfo};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +19,8 @@ const SILENT: u64 = 5;
 
 /// Say how a link is doing, from the file of its outbox
 ///
+/// Of an inbox it says how far the streams of each sender are stored.
+///
 /// Works offline, without the link and without the network: the numbers of records are exact; what the link has
 /// measured is as old as its last note, which the output says. Exit code 1 if a stream stands still or has lost
 /// records, which is said until `stayfast outbox drop --quarantine`.
@@ -29,7 +31,7 @@ Examples:
   watch -n1 stayfast status edge.db
   stayfast status edge.db --json | jq '.streams[] | select(.waiting > 1000)'")]
 pub struct Arguments {
-    /// The outbox
+    /// The outbox, or an inbox
     db: PathBuf,
     #[command(flatten)]
     format: Format,
@@ -41,9 +43,37 @@ impl Arguments {
         let mut outbox = files::outbox(&self.db)?;
         let streams = outbox.streams().map_err(fail)?;
         let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
+        if streams.is_empty() && self.inbox()? {
+            return Ok(());
+        }
         let status = Status::new(Ages::now(), streams, &notes);
         self.format.print(&status.json(), &status.text(Paint::stdout()))?;
         status.outcome()
+    }
+}
+
+impl Arguments {
+    /// Says how far each stream is stored here, if this is an inbox.
+    fn inbox(&self) -> Outcome<bool> {
+        let fail = |e| Failure::store(&self.db, &e);
+        let options = Options { create: false, ..Options::default() };
+        let mut cursors = SqliteInbox::open(&self.db, &options).and_then(|mut db| db.cursors()).map_err(fail)?;
+        cursors.sort_by(|a, b| a.key.cmp(&b.key));
+        let row = |c: &Cursor| {
+            let Cursor { key, position } = c;
+            vec![key.sender.to_string(), key.store.to_string(), key.stream.to_string(), human::count(position.next.0)]
+        };
+        let json = |c: &Cursor| {
+            let Cursor { key, position } = c;
+            let store = key.store.to_string();
+            json!({ "sender": *key.sender, "store": store, "stream": *key.stream, "stored": position.next.0 })
+        };
+        if !cursors.is_empty() {
+            let rows: Vec<_> = cursors.iter().map(row).collect();
+            let json = json!({ "cursors": cursors.iter().map(json).collect::<Vec<_>>() });
+            self.format.print(&json, &table(&["SENDER", "STORE", "STREAM", "STORED"], &rows, Paint::stdout()))?;
+        }
+        Ok(!cursors.is_empty())
     }
 }
 
@@ -114,8 +144,9 @@ impl Status {
         self.streams.iter().map(|stream| stream.info.records()).sum()
     }
 
-    fn ago(&self, then: u64) -> Duration {
-        Duration::from_secs(self.now.saturating_sub(then))
+    /// How long ago that was, or why nobody can say.
+    fn ago(&self, then: u64) -> Result<Duration, &'static str> {
+        self.now.checked_sub(then).map(Duration::from_secs).ok_or("at a time still to come by this clock")
     }
 
     /// For how long the peer has not answered a link that was trying.
@@ -160,14 +191,18 @@ impl Status {
 
     fn link_text(&self, peer: &str, figures: &Figures) -> String {
         let noted = self.ago(figures.written);
-        let state = match noted.as_secs() {
-            0..=RUNNING => "link running".to_string(),
-            _ => format!("link's last note {} ago", human::duration(noted)),
+        let state = match noted {
+            Ok(noted) if noted.as_secs() <= RUNNING => "link running".to_string(),
+            Ok(noted) => format!("link's last note {} ago", human::duration(noted)),
+            Err(why) => format!("link's last note {why}"),
         };
         let at = figures.address.map_or(String::new(), |address| format!(" at {address}"));
         let heard = match figures.last_heard {
             0 => "never heard".to_string(),
-            then => format!("heard {} ago", human::duration(self.ago(then))),
+            then => match self.ago(then) {
+                Ok(ago) => format!("heard {} ago", human::duration(ago)),
+                Err(why) => format!("heard {why}"),
+            },
         };
         format!(
             "{peer}{at}: {state}, {heard}, RTT {}, window {}, in flight {}; {} packets, {} lost of which {} came late, \
@@ -190,10 +225,11 @@ impl Status {
                 "trouble": trouble, "lost": gaps.count(), "lost_numbers": gaps.to_string(),
             })
         };
+        let seconds = |then| self.ago(then).ok().map(|ago| ago.as_secs());
         let link = |(peer, f): &(String, Figures)| {
             json!({
-                "peer": peer, "address": f.address, "noted_seconds_ago": self.ago(f.written).as_secs(),
-                "heard_seconds_ago": (f.last_heard > 0).then(|| self.ago(f.last_heard).as_secs()),
+                "peer": peer, "address": f.address, "noted_seconds_ago": seconds(f.written),
+                "heard_seconds_ago": seconds(f.last_heard).filter(|_| f.last_heard > 0),
                 "silent_seconds": self.silence(f).map(|silence| silence.as_secs()), "rtt_us": f.rtt_us,
                 "window": f.window, "in_flight": f.in_flight, "packets": f.packets, "lost": f.lost, "late": f.late,
                 "undos": f.undos, "bytes_resent": f.resent,
@@ -231,6 +267,14 @@ mod tests {
         let never = Figures { written: 900, packets: 9, ..Figures::default() };
         let text = status(never, 3).text(Paint::stdout());
         assert!(text.contains("no answer from hub:4711 yet") && text.contains("last note 1m40s ago, never"), "{text}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_no_link_run() {
+        let figures = Figures { written: 2_000, last_heard: 1_990, packets: 9, ..Figures::default() };
+        let text = status(figures, 3).text(Paint::stdout());
+        assert!(text.contains("link's last note at a time still to come by this clock"), "{text}");
+        assert!(!text.contains("link running") && !text.contains(" ago"), "{text}");
     }
 
     #[test]
