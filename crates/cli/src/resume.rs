@@ -6,7 +6,7 @@ use crate::human;
 use crate::input::Batch;
 use crate::uplink::Uplink;
 use stayfast_store::{Item, Outbox};
-use stayfast_store_sqlite::SqliteOutbox;
+use stayfast_store_sqlite::{LinkLock, LinkLockError, SqliteOutbox};
 use stayfast_units::RecordNumber;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub struct Resume {
     /// Number of the next record to be appended.
     pub next: u64,
     skip: Option<Skip>,
+    /// Nobody else resumes it until the input ends.
+    sole: Option<LinkLock>,
 }
 
 struct Skip {
@@ -35,11 +37,13 @@ impl Resume {
     /// Nothing is skipped.
     pub fn nothing(name: String, uplink: &mut Uplink) -> Outcome<Resume> {
         let (_, next) = uplink.tail(&name)?;
-        Ok(Resume { name, next, skip: None })
+        Ok(Resume { name, next, skip: None, sole: None })
     }
 
     /// The first record of the input is number `first` of the stream.
     pub fn from(name: String, first: u64, uplink: &mut Uplink, outbox: &Path) -> Outcome<Resume> {
+        // Before the stream is looked at, or two would count on the same end of it.
+        let sole = Some(sole(outbox, &name)?);
         let (_, next) = uplink.tail(&name)?;
         if next < first {
             let (has, first) = (human::records(next), human::count(first));
@@ -48,7 +52,7 @@ impl Resume {
             )));
         }
         let skip = Skip { at: first, outbox: files::outbox(outbox)?, held: Default::default() };
-        Ok(Resume { name, next, skip: Some(skip) })
+        Ok(Resume { name, next, skip: Some(skip), sole })
     }
 
     /// Takes away from the batch what the stream has, and says how many records that were.
@@ -68,10 +72,51 @@ impl Resume {
         Ok(known)
     }
 
+    /// So many records were appended, the last of them before number `next`.
+    ///
+    /// # Errors
+    /// Others have put records between, so that this input can never be resumed.
+    pub fn appended(&mut self, count: u64, next: u64) -> Outcome {
+        let others = next.saturating_sub(self.next).saturating_sub(count);
+        self.next = next;
+        match others {
+            1.. if self.sole.is_some() => Err(Failure::failed(format!(
+                "another process has put {} into stream '{}' meanwhile, but --resume counts on this input being all of \
+                 it: this run has appended all records of the input below number {}, go on without --resume from there",
+                human::records(others),
+                self.name,
+                human::count(next)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The input has ended: another process may resume the stream.
+    pub fn finish(&mut self) {
+        self.sole = None;
+    }
+
     /// Has the input been as long as what the stream has?
     pub fn has_skipped_all(&self) -> bool {
         self.skip.as_ref().is_none_or(|skip| skip.at == self.next)
     }
+}
+
+/// The right to resume this stream: a lock on a file beside the outbox, which means nothing once it is free.
+fn sole(outbox: &Path, name: &str) -> Outcome<LinkLock> {
+    // FNV-1a: any name makes a file name, and the same one in every version.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut path = outbox.canonicalize().unwrap_or_else(|_| outbox.to_path_buf()).into_os_string();
+    path.push(format!("-resume-{hash:016x}"));
+    LinkLock::take(Path::new(&path)).map_err(|error| match error {
+        LinkLockError::Held { .. } => Failure::environment(format!(
+            "another process resumes stream '{name}' of {}: wait until it has read its input, or stop it",
+            outbox.display()
+        )),
+        error => Failure::environment(error),
+    })
 }
 
 impl Skip {

@@ -105,6 +105,7 @@ impl<'a> Sending<'a> {
     /// Does it all and prints the result.
     pub fn run(mut self, source: Source, ending: Ending, interrupt: &Interrupt, format: Format) -> Outcome {
         let end = self.take_in(&source, interrupt)?;
+        self.streams.iter_mut().for_each(|stream| stream.resume.finish());
         let end = match (end, ending) {
             (End::Done, Ending::Stored(timeout)) => self.wait(timeout, interrupt)?,
             (end, _) => end,
@@ -183,8 +184,8 @@ impl<'a> Sending<'a> {
             let Stream { resume, appended, .. } = &mut self.streams[index];
             let error = match self.uplink.append(&resume.name, &batch.records()[..count]) {
                 Ok(next) => {
-                    resume.next = next;
                     *appended += count as u64;
+                    resume.appended(count as u64, next)?;
                     batch.skip(count);
                     count = batch.len();
                     continue;

@@ -89,3 +89,37 @@ fn each_process_counts_its_own_records() {
     std::io::Read::read_to_string(one.0.stdout.as_mut().unwrap(), &mut out).unwrap();
     assert!(out.contains("2 records sent, all stored"), "{out}");
 }
+
+#[test]
+fn two_that_resume_one_stream_do_not_both_append() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    let mut first = pair.spawn_logged("--stream s --resume --timeout 30s", "first.log");
+    let mut input = first.0.stdin.take().unwrap();
+    input.write_all(b"one\n").unwrap();
+    until("it has begun", || pair.lines() == ["one"]);
+    let second = || pair.place.run_with(&pair.send("--stream s --resume --timeout 30s"), b"one\ntwo\n");
+    let refused = second().expect(2);
+    assert!(refused.err.contains("another process resumes stream 's' of edge.db"), "{refused:?}");
+    // Another stream is another matter.
+    pair.place.run_with(&pair.send("--stream t --resume --no-wait"), b"").expect(0);
+    drop(input);
+    assert_eq!(first.0.wait().unwrap().code(), Some(0));
+    second().expect(0);
+    assert_eq!(pair.lines(), ["one", "two"]);
+}
+
+#[test]
+fn records_of_others_end_a_resumed_input() {
+    let pair = Pair::new();
+    let mut sender = pair.spawn_logged("--stream s --resume", "send.log");
+    let mut input = sender.0.stdin.take().unwrap();
+    let put = |n| pair.place.run("outbox ls edge.db --json").out.contains(&format!("\"put\":{n}"));
+    input.write_all(b"one\n").unwrap();
+    until("it is put", || put(1));
+    pair.place.run("put --outbox edge.db --stream s stranger").expect(0);
+    input.write_all(b"two\n").unwrap();
+    assert_eq!(sender.0.wait().unwrap().code(), Some(1));
+    let told = common::read(&pair.place.path("send.log"));
+    assert!(told.contains("another process has put 1 record into stream 's' meanwhile"), "{told}");
+}
