@@ -126,7 +126,7 @@ pub fn tell_missing(missing: &Missing) {
         _ => (format!("records {first} to {}", first.0 + count - 1), "were"),
     };
     let why = match hole {
-        Hole::Gap => format!("{have} damaged at the sender and cannot come"),
+        Hole::Gap => format!("{have} damaged or given up at the sender and cannot come"),
         Hole::Expired => format!("{have} not sent in time: expired at the sender"),
     };
     remark(format!("stream '{}' of {}: {number} {why}", key.stream, key.sender));

@@ -143,7 +143,7 @@ impl<'a> Sending<'a> {
         Ok((!lost.is_empty()).then(|| {
             let lost = lost.join(", ");
             format!(
-                "lost, because damaged in {outbox}: {lost}; `stayfast outbox ls {outbox}` shows what is left of them"
+                "lost, because damaged or missing in {outbox}: {lost}; `stayfast outbox ls {outbox}` shows what is left of them"
             )
         }))
     }

@@ -137,6 +137,7 @@ fn every_command_has_help_with_examples() {
         "outbox ls",
         "outbox verify",
         "outbox export",
+        "outbox drop",
         "badnet",
         "demo",
         "completions",

@@ -43,10 +43,7 @@ fn a_short_send_leaves_its_trouble_and_its_figures_behind() {
     assert!(pair.place.run("status edge.db").expect(1).out.contains("stream 'logs' stands still"));
     // An inbox is no empty outbox.
     let inbox = pair.place.run("status hub.db").expect(0).out;
-    assert!(
-        inbox.starts_with("SENDER") && inbox.lines().any(|l| l.starts_with("edge") && l.ends_with('1')),
-        "{inbox}"
-    );
+    assert!(inbox.starts_with("SENDER") && inbox.lines().any(|l| l.starts_with("edge") && l.ends_with('1')), "{inbox}");
     let json = pair.place.run("status hub.db --json").expect(0).json();
     assert_eq!((&json["cursors"][0]["stream"], &json["cursors"][0]["stored"]), (&"orders".into(), &1.into()));
 }

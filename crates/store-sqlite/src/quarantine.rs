@@ -1,4 +1,6 @@
 use crate::outbox::SqliteOutbox;
+use crate::row::row_ids;
+use crate::walk::Stream;
 use stayfast_store::StoreError;
 use stayfast_units::RecordNumber;
 
@@ -32,6 +34,36 @@ impl SqliteOutbox {
             let mut statement = db.prepare_cached(select)?;
             let rows = statement.query_map([], quarantined)?;
             Ok(rows.collect::<Result<_, _>>()?)
+        })?)
+    }
+
+    /// Forgets what is in quarantine of a stream; how many batches that were.
+    pub fn clear_quarantine(&mut self, stream: &str) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM stayfast_quarantine \
+                      WHERE stream = (SELECT id FROM stayfast_streams WHERE name = ?1)";
+        Ok(self.owned.write(|tx| Ok(tx.prepare_cached(delete)?.execute([stream])? as u64))?)
+    }
+
+    /// Gives up the waiting records of a stream below `before`, in whole batches: one that goes on beyond is kept. Their
+    /// numbers stay accounted for: the receiver is told that they are gaps. Returns the first record kept.
+    ///
+    /// Only for whoever holds the [`LinkLock`](crate::LinkLock), for a link may have read them already.
+    pub fn give_up(&mut self, stream: &str, before: RecordNumber) -> Result<RecordNumber, StoreError> {
+        Ok(self.owned.write(|tx| {
+            let Some(stream) = Stream::find(tx, stream)? else { return Ok(RecordNumber::ZERO) };
+            if before <= stream.trimmed {
+                return Ok(stream.trimmed);
+            }
+            let (start, mut end) = row_ids(stream.id, before.min(stream.next));
+            if before < stream.next {
+                end = stream.row_of(tx, before)?;
+            }
+            let sum = "SELECT coalesce(sum(length(bodies)), 0) FROM stayfast_outbox WHERE id >= ?1 AND id < ?2";
+            let freed: i64 = tx.prepare_cached(sum)?.query_row([start, end], |row| row.get(0))?;
+            tx.prepare_cached("DELETE FROM stayfast_outbox WHERE id >= ?1 AND id < ?2")?.execute([start, end])?;
+            let update = "UPDATE stayfast_streams SET bytes = max(bytes - ?2, 0) WHERE id = ?1";
+            tx.prepare_cached(update)?.execute((stream.id, freed))?;
+            Ok(RecordNumber((end - start) as u64).max(stream.trimmed))
         })?)
     }
 }

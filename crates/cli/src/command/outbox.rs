@@ -6,15 +6,16 @@ use crate::output::{Format, Paint, remark, table};
 use crate::text;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use stayfast_store::{Hole, Item, Origin};
+use stayfast::Gaps;
+use stayfast_store::{Hole, Item, Origin, Outbox};
 use stayfast_store_sqlite::{Quarantined, Verdict};
 use stayfast_units::RecordNumber;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Look into an outbox: list its streams, verify it, export records
+/// Look into an outbox: list its streams, verify it, export records, give records up
 ///
-/// Works while a link runs, and on a copy.
+/// Works while a link runs, except for `drop`, and on a copy.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Arguments {
@@ -27,6 +28,7 @@ enum What {
     Ls(Ls),
     Verify(Verify),
     Export(Export),
+    Drop(Drop),
 }
 
 impl Arguments {
@@ -35,6 +37,7 @@ impl Arguments {
             What::Ls(ls) => ls.run(),
             What::Verify(verify) => verify.run(),
             What::Export(export) => export.run(),
+            What::Drop(drop) => drop.run(),
         }
     }
 }
@@ -198,6 +201,71 @@ impl Export {
             0 => Ok(()),
             gaps => Err(Failure::failed(format!("{} could not be exported", human::records(gaps)))),
         }
+    }
+}
+
+/// Give up records that still wait, or forget what is in quarantine
+///
+/// The records are gone then. Their numbers stay accounted for: the receiver is told that they are gaps, so the stream
+/// goes on behind them. What was put together goes together: a batch that reaches to record N is kept whole. No link may
+/// run meanwhile.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast outbox drop edge.db --stream logs --before 1200          # says what would be lost
+  stayfast outbox drop edge.db --stream logs --before 1200 --yes
+  stayfast outbox drop edge.db --stream logs --quarantine --yes     # and `stayfast status` is content again")]
+struct Drop {
+    /// The outbox
+    db: PathBuf,
+    /// The stream
+    #[arg(long)]
+    stream: String,
+    /// Give up the records below this number
+    #[arg(long, value_name = "N", required_unless_present = "quarantine")]
+    before: Option<u64>,
+    /// Forget copies of damaged records, and that records were lost
+    #[arg(long)]
+    quarantine: bool,
+    /// Do it
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Drop {
+    fn run(self) -> Outcome {
+        let fail = |e| Failure::store(&self.db, &e);
+        let mut outbox = files::outbox(&self.db)?;
+        let _lock = outbox.lock_link().map_err(Failure::environment)?;
+        let streams = outbox.streams().map_err(fail)?;
+        let Some(stream) = streams.iter().find(|s| s.name == self.stream) else {
+            return Err(Failure::environment(no_such_stream(&self.db, &self.stream)));
+        };
+        let before = self.before.unwrap_or(0).min(stream.next.0);
+        let waiting = human::records(before.saturating_sub(stream.first.0));
+        if !self.yes {
+            let text = format!("{waiting} of '{}' would be lost, nothing is done yet: say --yes to do it", self.stream);
+            return Err(Failure::failed(text));
+        }
+        let kept = outbox.give_up(&self.stream, RecordNumber(before)).map_err(fail)?.0;
+        if kept < before {
+            remark(format!("records {kept} to {} were put together with record {before}, and are kept", before - 1));
+        }
+        let mut forgotten = 0;
+        if self.quarantine {
+            forgotten = outbox.clear_quarantine(&self.stream).map_err(fail)?;
+            outbox.note(&Gaps::key(&self.stream), "").map_err(fail)?;
+        }
+        let dropped = kept.saturating_sub(stream.first.0);
+        let text = format!(
+            "{} of '{}' dropped, {} in quarantine forgotten",
+            human::records(dropped),
+            self.stream,
+            human::count(forgotten)
+        );
+        self.format.print(&json!({ "stream": self.stream, "dropped": dropped, "forgotten": forgotten }), &text)
     }
 }
 

@@ -169,9 +169,9 @@ impl Status {
             lines.extend(trouble.as_ref().map(|why| paint.red(&format!("stream '{name}' stands still: {why}"))));
             if gaps.count() > 0 {
                 let (count, numbers) = (human::records(gaps.count()), human::numbers(&gaps.to_string()));
-                lines.push(
-                    paint.red(&format!("stream '{name}': {count} lost, damaged in this outbox: number {numbers}")),
-                );
+                lines.push(paint.red(&format!(
+                    "stream '{name}': {count} lost, damaged or missing in this outbox: number {numbers}"
+                )));
             }
         }
         for (peer, figures) in &self.links {
