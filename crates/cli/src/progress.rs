@@ -1,7 +1,8 @@
 //! A bar on a terminal for work that takes long; nothing elsewhere.
 
 use crate::human;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
@@ -21,9 +22,12 @@ impl Progress {
             false => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let template = "{bar:30.green} {human_pos} of {human_len} stored  {per_sec:>14}  {wide_msg}";
+        let template = "{bar:30.green} {human_pos} of {human_len} stored  {rate:>11}  {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let write = |state: &ProgressState, out: &mut dyn Write| {
+                let _ = out.write_str(&rate(state.per_sec()));
+            };
+            bar.set_style(style.with_key("rate", write));
         }
         Progress { bar }
     }
@@ -51,6 +55,11 @@ impl Progress {
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Records a second, to the record: more digits are noise.
+fn rate(per_second: f64) -> String {
+    format!("{}/s", human::count(per_second as u64))
 }
 
 /// Says now and then that nobody answers, first after a few seconds.
@@ -121,6 +130,11 @@ pub fn no_answer(host: &str, silent_for: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_has_no_digits_that_mean_nothing() {
+        assert_eq!((rate(51_677.605_604), rate(0.4)), ("51,677/s".to_string(), "0/s".to_string()));
+    }
 
     #[test]
     fn trouble_is_told_at_once_again_and_when_it_ends() {
