@@ -22,6 +22,7 @@ mod sending;
 mod sockets;
 mod source;
 mod text;
+mod threads;
 mod uplink;
 
 use clap::Parser;

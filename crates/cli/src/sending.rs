@@ -97,7 +97,7 @@ impl<'a> Sending<'a> {
             reminder: Reminder::default(),
             started: Instant::now(),
             skipped: 0,
-            lookup: sockets::look_up(target.host),
+            lookup: sockets::look_up(target.host)?,
             unresolved: None,
         })
     }

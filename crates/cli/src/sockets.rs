@@ -1,6 +1,7 @@
 //! Sockets and addresses, with errors that help.
 
 use crate::failure::{Failure, Outcome};
+use crate::threads;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -45,16 +46,16 @@ pub fn resolve(host: &str, like: SocketAddr) -> Outcome<SocketAddr> {
 }
 
 /// Looks `host:port` up on a thread of its own, and says what is wrong if it finds nothing.
-pub fn look_up(host: &str) -> Receiver<String> {
+pub fn look_up(host: &str) -> Outcome<Receiver<String>> {
     let (found, receiver) = channel();
     let host = host.to_string();
-    std::thread::spawn(move || {
+    threads::start(move || {
         if let Err(error) = host.to_socket_addrs() {
             // Whoever asked may be gone.
             drop(found.send(cannot_resolve(&host, &error).to_string()));
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn cannot_resolve(host: &str, error: &io::Error) -> Failure {

@@ -1,12 +1,13 @@
 //! Where `stayfast send` gets records from: a thread that reads ahead, so that waiting for input stops nothing else.
 
 use crate::demo::corpus::Generated;
+use crate::failure::Outcome;
 use crate::input::{Batch, InputError, Records};
+use crate::threads;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 /// Batches that wait to be appended; beyond them, the reader waits.
@@ -40,7 +41,7 @@ struct Reader {
 
 impl Source {
     /// Reads records until the input ends.
-    pub fn read<R: Read + Send + 'static>(mut records: Records<R>) -> Source {
+    pub fn read<R: Read + Send + 'static>(mut records: Records<R>) -> Outcome<Source> {
         Source::spawn(move |reader, events| {
             loop {
                 reader.waits.store(!records.has_whole_record(), Ordering::SeqCst);
@@ -62,7 +63,7 @@ impl Source {
     }
 
     /// Makes the demo's records, from number `at[i]` on in stream i, all streams at about the same pace.
-    pub fn generate(generated: Generated, mut at: Vec<u64>) -> Source {
+    pub fn generate(generated: Generated, mut at: Vec<u64>) -> Outcome<Source> {
         Source::spawn(move |reader, events| {
             let mut record = Vec::new();
             while !reader.stop.load(Ordering::SeqCst) {
@@ -84,16 +85,16 @@ impl Source {
         })
     }
 
-    fn spawn(run: impl FnOnce(&Reader, &SyncSender<Event>) -> Event + Send + 'static) -> Source {
+    fn spawn(run: impl FnOnce(&Reader, &SyncSender<Event>) -> Event + Send + 'static) -> Outcome<Source> {
         let (sender, events) = sync_channel(AHEAD);
         let reader = Arc::new(Reader::default());
         let shared = reader.clone();
-        thread::spawn(move || {
+        threads::start(move || {
             let last = run(&shared, &sender);
             // Nobody listens any more: then nobody misses it.
             drop(sender.send(last));
-        });
-        Source { events, reader }
+        })?;
+        Ok(Source { events, reader })
     }
 
     /// The next event, if there is one within `wait`. After [`Event::Failed`] or [`Event::End`] there is only `End`.
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn all_that_was_read_comes_before_the_end() {
         let input: Vec<u8> = (0..100_000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
-        let source = Source::read(Records::new(std::io::Cursor::new(input), Framing::Lines, 100));
+        let source = Source::read(Records::new(std::io::Cursor::new(input), Framing::Lines, 100)).unwrap();
         let mut count = 0;
         while let Some(Event::Records(0, batch)) = source.next(WAIT) {
             count += batch.len();
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn a_reader_that_waits_is_drained() {
         let (read, write) = std::io::pipe().unwrap();
-        let source = Source::read(Records::new(read, Framing::Lines, 100));
+        let source = Source::read(Records::new(read, Framing::Lines, 100)).unwrap();
         std::io::Write::write_all(&mut &write, b"one\ntwo\nthr").unwrap();
         let Some(Event::Records(0, batch)) = source.next(WAIT) else { panic!("no records") };
         assert_eq!(batch.records(), [b"one", b"two"]);
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn generated_streams_advance_together_and_go_on_anywhere() {
         let generated: Generated = "7:1000x61,100x20,3x9".parse().unwrap();
-        let source = Source::generate(generated.clone(), vec![990, 0, 3]);
+        let source = Source::generate(generated.clone(), vec![990, 0, 3]).unwrap();
         let mut at = [990u64, 0, 3];
         let mut expected = Vec::new();
         while let Some(Event::Records(index, batch)) = source.next(WAIT) {

@@ -1,4 +1,4 @@
-//! A disk that fails.
+//! A machine that fails: its disk, its memory.
 
 mod common;
 use common::{Pair, read, until};
@@ -42,4 +42,26 @@ fn nobody_says_not_durable_of_what_a_failed_sync_has_left_behind() {
     let told = read(&pair.place.path("send.log"));
     assert!(told.contains("1 record of the input are durable, whether the next 1 record are is not known"), "{told}");
     assert!(told.contains("--resume"), "{told}");
+}
+
+#[test]
+fn a_machine_without_room_for_threads_is_told_with_the_remedy() {
+    let pair = Pair::new();
+    pair.place.run_with(&pair.send("--stream s --no-wait"), b"one\n").expect(0);
+    let program = env!("CARGO_BIN_EXE_stayfast");
+    let words = pair.send("--stream s --timeout 1ms /dev/null");
+    let mut told = 0;
+    // From too little for anything to enough for everything.
+    for memory in (8..100).map(|step| 2_000 * step) {
+        let script = format!("ulimit -v {memory}; exec {program} {words}");
+        let output = Command::new("sh").args(["-c", &script]).current_dir(pair.place.path("")).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() != Some(101) && !err.contains("panicked"), "{memory} kB: {err}");
+        if err.contains("thread") {
+            assert_eq!(output.status.code(), Some(2), "{memory} kB: {err}");
+            assert!(err.contains("ulimit"), "{memory} kB: {err}");
+            told += 1;
+        }
+    }
+    assert!(told > 0, "no amount of memory was too little for threads");
 }

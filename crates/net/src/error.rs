@@ -29,7 +29,9 @@ pub enum StartError {
     #[error("the operating system gives no random bytes, and without them nothing can be encrypted: {0}")]
     Entropy(String),
     /// A thread could not be started.
-    #[error("no thread can be started ({0}): raise the limit of processes or memory for this user")]
+    #[error(
+        "no thread can be started ({0}): raise the limit of processes (`ulimit -u`) or of memory (`ulimit -v`), or stop something else"
+    )]
     Thread(String),
     /// A store could not be read.
     #[error(transparent)]

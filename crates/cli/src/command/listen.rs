@@ -75,7 +75,7 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> Outcome {
         if self.leash {
-            children::leash();
+            children::leash()?;
         }
         if self.framed && self.exec.is_none() && !self.follow {
             return Err(Failure::environment("--framed says how records are written for --exec or --follow: add one"));

@@ -82,7 +82,7 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> Outcome {
         if self.leash {
-            children::leash();
+            children::leash()?;
         }
         let interrupt = Interrupt::catch()?;
         let key = key_file(self.key.as_deref(), &self.outbox);
@@ -102,7 +102,7 @@ impl Arguments {
             let names = generated.kinds.iter().map(|kind| kind.stream());
             let streams = names.map(|name| Resume::nothing(name, uplink)).collect::<Outcome<Vec<_>>>()?;
             let at = streams.iter().map(|stream| stream.next).collect();
-            return Ok((streams, Source::generate(generated.clone(), at)));
+            return Ok((streams, Source::generate(generated.clone(), at)?));
         }
         let name = self.stream.clone().unwrap_or_default();
         let stream = match self.resume {
@@ -113,9 +113,9 @@ impl Arguments {
         let source = match &self.file {
             Some(path) => {
                 let file = File::open(path).map_err(|e| Failure::file(path, &e))?;
-                Source::read(Records::new(file, framing, limit))
+                Source::read(Records::new(file, framing, limit))?
             }
-            None => Source::read(Records::new(std::io::stdin(), framing, limit)),
+            None => Source::read(Records::new(std::io::stdin(), framing, limit))?,
         };
         Ok((vec![stream], source))
     }

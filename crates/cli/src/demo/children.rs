@@ -2,6 +2,7 @@
 
 use super::kills::Side;
 use crate::failure::{Failure, Outcome};
+use crate::threads;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -66,10 +67,11 @@ impl Drop for Process {
 }
 
 /// In a child: ends this process when the demo is gone, however that ended, for then standard input is closed.
-pub fn leash() {
-    std::thread::spawn(|| {
+pub fn leash() -> Outcome {
+    threads::start(|| {
         let mut byte = [0];
         while io::stdin().read(&mut byte).is_ok_and(|n| n > 0) {}
         std::process::exit(1);
-    });
+    })
+    .map(drop)
 }

@@ -11,6 +11,7 @@ use crate::human;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::proxy::{Habits, Proxy};
+use crate::threads;
 use stayfast_sim::PathSpec;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -45,7 +46,7 @@ pub fn run(plan: &Plan<'_>, timeout: Duration, interrupt: &Interrupt) -> Outcome
     let (mut show, mut proxy) = Show::new(plan)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
-    let proxy = std::thread::spawn(move || proxy.run(|| flag.load(Ordering::Relaxed)));
+    let proxy = threads::start(move || proxy.run(|| flag.load(Ordering::Relaxed)))?;
     let outcome = show.direct(timeout, interrupt);
     show.progress.clear();
     stop.store(true, Ordering::Relaxed);
