@@ -193,7 +193,11 @@ fn a_small_outbox_holds_the_reader_back_and_loses_nothing() {
     pair.place.run_with(&pair.send("--stream s --limit 10kB --timeout 30s"), input.as_bytes()).expect(0);
     assert_eq!(pair.lines(), input.lines().collect::<Vec<_>>());
     let never = pair.place.run_with(&pair.send("--stream s --limit 10 --timeout 30s"), b"more than ten\n").expect(1);
-    assert!(never.err.contains("the outbox is full (0 of 10 B)"), "{}", never.err);
+    assert!(
+        never.err.contains("the outbox is full (0 of 10 B): what is to be appended never fits, raise the limit"),
+        "{}",
+        never.err
+    );
 }
 
 #[test]

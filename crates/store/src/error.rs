@@ -52,6 +52,13 @@ pub enum StoreError {
     Io(String),
 }
 
+fn room(used: u64) -> &'static str {
+    match used {
+        0 => "what is to be appended never fits, raise the limit",
+        _ => "wait until the receiver has stored some",
+    }
+}
+
 /// Why records were not appended. Nothing of the batch was.
 ///
 /// ```
@@ -70,7 +77,7 @@ pub enum AppendError {
         limit: usize,
     },
     /// The outbox holds as many bytes as it may. Room comes back as the receiver stores records.
-    #[error("the outbox is full ({used} of {limit} B): wait until the receiver has stored some")]
+    #[error("the outbox is full ({used} of {limit} B): {}", room(*used))]
     Full {
         /// Bytes of bodies held.
         used: u64,
