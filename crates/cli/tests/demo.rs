@@ -23,8 +23,21 @@ fn a_file_is_sent_line_by_line() {
     let place = Place::new();
     let lines: String = (0..3000).map(|n| format!("line {n}\n")).collect();
     std::fs::write(place.path("file"), lines).unwrap();
-    let demo = place.run("demo --seed 3 --kills 4 --file file --timeout 45s").expect(0);
+    let demo = place.run("demo --seed 3 --kills 0 --file file --timeout 45s").expect(0);
     assert!(demo.out.contains("PROOF: 3,000 records"), "{}", demo.out);
+}
+
+#[test]
+fn a_short_file_is_repeated_until_all_kills_have_happened() {
+    let place = Place::new();
+    std::fs::write(place.path("file"), "x".repeat(999) + "\n").unwrap();
+    let demo = place.run("demo --seed 3 --kills 4 --file file --timeout 45s --json").expect(0);
+    let json = demo.json();
+    assert!(demo.err.contains("file is sent 1129 times over"), "{}", demo.err);
+    assert_eq!((&json["restarts"]["kills"], &json["streams"][0]["stored"]), (&4.into(), &1129.into()), "{json}");
+    std::fs::write(place.path("empty"), "").unwrap();
+    let empty = place.run("demo --file empty").expect(2);
+    assert!(empty.err.contains("the file has no lines"), "{}", empty.err);
 }
 
 #[test]

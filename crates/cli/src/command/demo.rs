@@ -8,8 +8,11 @@ use crate::output::{Format, Paint, remark};
 use serde_json::json;
 use stayfast::Limits;
 use stayfast_sim::PathSpec;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Bytes of lines for each kill, so that the sender is not done before it.
+const BYTES_A_KILL: u64 = 300_000;
 
 /// See it work: two processes, a bad path, kill -9 for both again and again, and a proof at the end
 ///
@@ -36,7 +39,7 @@ pub struct Arguments {
     /// Records of each size, as COUNTxSIZE,COUNTxSIZE
     #[arg(long, default_value = "25500x61,4000x1013,500x16013", conflicts_with = "file")]
     records: String,
-    /// Send the lines of this file instead
+    /// Send the lines of this file instead, again and again if they are few
     #[arg(long)]
     file: Option<PathBuf>,
     /// The path between them, in the words of `stayfast badnet`'s options
@@ -60,7 +63,7 @@ impl Arguments {
             // Short enough to be typed.
             None => u64::from(getrandom::u32().map_err(|e| Failure::environment(format!("no randomness: {e}")))?),
         };
-        let corpus = self.corpus(seed)?;
+        let mut corpus = self.corpus(seed)?;
         let mut path: PathSpec = self.path.parse().map_err(|e| Failure::environment(format!("--path: {e}")))?;
         path.seed = seed;
         let temporary = tempfile::Builder::new().prefix("stayfast-demo-").tempdir();
@@ -72,8 +75,9 @@ impl Arguments {
             }
             None => temporary.path(),
         };
+        let file = self.prolong(&mut corpus, dir)?;
         remark(format!("seed {seed}: {}, {} kills, {path}", human::records(corpus.total()), self.kills));
-        let plan = Plan { dir, corpus: &corpus, file: self.file.as_deref(), path, seed, kills: self.kills };
+        let plan = Plan { dir, corpus: &corpus, file: file.as_deref(), path, seed, kills: self.kills };
         let result = self.prove(&plan, &interrupt);
         if result.is_err() && self.dir.is_none() {
             // Whoever wants to know why needs the evidence.
@@ -89,14 +93,38 @@ impl Arguments {
         let mut json = proof::json(&accounts);
         json["seed"] = json!(seed);
         json["restarts"] = summary.json();
+        json["restarts"]["planned"] = json!(self.kills);
+        if summary.killed < self.kills {
+            let (killed, planned) = (summary.killed, self.kills);
+            remark(format!(
+                "only {killed} of {planned} kills took place, for everything was stored before the others: send more records, or \
+                 over a slower path"
+            ));
+        }
         let text = format!("{}\n{}", summary.text(), proof::text(&accounts, Paint::stdout()));
         self.format.print(&json, &text)?;
         match accounts.iter().all(proof::Account::is_proven) {
+            true if summary.killed == 0 && self.kills > 0 => {
+                Err(Failure::failed("nobody was killed: nothing is proven"))
+            }
             true => Ok(()),
             false => {
                 Err(Failure::failed(format!("the proof failed; `stayfast demo --seed {seed}` plans the same again")))
             }
         }
+    }
+
+    /// A file that is too short for so many kills is sent again and again: from a copy in `dir`.
+    fn prolong(&self, corpus: &mut Corpus, dir: &Path) -> Outcome<Option<PathBuf>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let times = corpus.repeat(u64::from(self.kills) * BYTES_A_KILL)?;
+        if times == 1 {
+            return Ok(Some(file.clone()));
+        }
+        remark(format!("{} is sent {times} times over, so that there is something to disturb", file.display()));
+        let copy = dir.join("lines");
+        corpus.write(&copy)?;
+        Ok(Some(copy))
     }
 
     fn corpus(&self, seed: u64) -> Outcome<Corpus> {

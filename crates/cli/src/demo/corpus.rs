@@ -78,6 +78,7 @@ pub enum Corpus {
 }
 
 impl Corpus {
+    const OVERHEAD: u64 = 64;
     /// The stream of a file's lines.
     pub const LINES: &'static str = "lines";
 
@@ -95,6 +96,35 @@ impl Corpus {
                 None => return Ok(Corpus::Lines(lines)),
             }
         }
+    }
+
+    /// Repeats the lines until they are so many bytes at least, with something for each line; says how often each is there then.
+    ///
+    /// # Errors
+    /// There are no lines.
+    pub fn repeat(&mut self, bytes: u64) -> Outcome<u64> {
+        let Corpus::Lines(lines) = self else { return Ok(1) };
+        // What the shortest line costs is as much as some bytes.
+        let once: u64 = lines.iter().map(|line| line.len() as u64 + Corpus::OVERHEAD).sum();
+        if once == 0 {
+            return Err(Failure::environment("the file has no lines: nothing can be sent, and nothing proven"));
+        }
+        let (times, count) = (bytes.div_ceil(once).max(1), lines.len());
+        for _ in 1..times {
+            lines.extend_from_within(..count);
+        }
+        Ok(times)
+    }
+
+    /// Writes the lines to a file.
+    pub fn write(&self, path: &Path) -> Outcome {
+        let Corpus::Lines(lines) = self else { return Ok(()) };
+        let write = || {
+            let mut file = std::io::BufWriter::new(File::create(path)?);
+            lines.iter().try_for_each(|line| Framing::Lines.write(&mut file, line))?;
+            std::io::Write::flush(&mut file)
+        };
+        write().map_err(|e| Failure::file(path, &e))
     }
 
     /// Names of the streams, and how many records each has.

@@ -201,6 +201,7 @@ impl Show {
             Side::Receiver => &mut self.receiver,
         };
         process.kill()?;
+        self.summary.killed += 1;
         let start = process.start()?;
         self.open = Some(Open { side: kill.side, start, counts: kill.side == Side::Receiver, arrivals });
         Ok(())

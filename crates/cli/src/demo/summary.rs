@@ -19,7 +19,9 @@ pub struct Restart {
 pub struct Summary {
     /// From the first start to the sender's knowledge that all is stored.
     pub took: Duration,
-    /// In the order in which they happened.
+    /// Kills that took place.
+    pub killed: u32,
+    /// In the order in which they happened; without a kill after which nothing was left to be stored.
     pub restarts: Vec<Restart>,
 }
 
@@ -43,7 +45,7 @@ impl Summary {
         let mut lines = vec![format!(
             "{} with {} kills: the sender {sender} times, the receiver {receiver} times",
             human::duration(self.took),
-            self.restarts.len()
+            self.killed
         )];
         for (name, side) in [("both", None), ("sender", Some(Side::Sender)), ("receiver", Some(Side::Receiver))] {
             if let Some((median, max)) = self.times(side) {
@@ -61,7 +63,7 @@ impl Summary {
             |side| self.times(side).map(|(median, max)| json!({ "median_ms": millis(median), "max_ms": millis(max) }));
         let restart = |r: &Restart| json!({ "side": r.side.to_string(), "next_stored_ms": r.took.map(millis) });
         json!({
-            "seconds": self.took.as_secs_f64(), "kills": self.restarts.len(),
+            "seconds": self.took.as_secs_f64(), "kills": self.killed,
             "sender": times(Some(Side::Sender)), "receiver": times(Some(Side::Receiver)), "both": times(None),
             "each": self.restarts.iter().map(restart).collect::<Vec<_>>(),
         })
@@ -81,7 +83,7 @@ mod tests {
             restart(Side::Receiver, Some(80)),
             restart(Side::Sender, Some(50)),
         ];
-        let summary = Summary { took: Duration::from_secs(40), restarts };
+        let summary = Summary { took: Duration::from_secs(40), killed: 4, restarts };
         assert_eq!(summary.times(None), Some((Duration::from_millis(50), Duration::from_millis(80))));
         assert_eq!(summary.json()["receiver"]["median_ms"], 80.0);
         assert_eq!((summary.kills(Side::Sender), summary.kills(Side::Receiver)), (2, 2));
