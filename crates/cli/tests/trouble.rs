@@ -31,6 +31,39 @@ fn a_stream_that_stands_still_is_told_while_records_come_and_by_status() {
 }
 
 #[test]
+fn a_restored_outbox_is_told_what_parts_it_from_the_receiver() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    pair.place.run_with(&pair.send("--stream s --timeout 30s"), b"one\n").expect(0);
+    let (db, copy) = (pair.place.path("edge.db"), pair.place.path("copy.db"));
+    std::fs::copy(&db, &copy).unwrap();
+    pair.place.run_with(&pair.send("--stream s --timeout 30s"), b"two\n").expect(0);
+    std::fs::rename(&copy, &db).unwrap();
+    let fenced = pair.place.run_with(&pair.send("--stream s --timeout 30s"), b"TWO\n").expect(1);
+    assert!(fenced.err.contains("the receiver has another history from record 1 on (lineage"), "{fenced:?}");
+    assert!(!fenced.err.contains("0000000000000000"), "{fenced:?}");
+    assert!(pair.place.run("status edge.db").expect(1).out.contains("another history"));
+    assert_eq!(pair.lines(), ["one", "two"]);
+}
+
+#[test]
+fn a_receiver_that_was_restored_is_told_while_records_come() {
+    let pair = Pair::new();
+    let hub = pair.listen(&[]);
+    pair.place.run_with(&pair.send("--stream s --timeout 30s"), b"one\n").expect(0);
+    drop(hub);
+    for file in ["hub.db", "hub.db-wal", "hub.db-shm"] {
+        let _ = std::fs::remove_file(pair.place.path(file));
+    }
+    let _hub = pair.listen(&[]);
+    let sender = pair.spawn_logged("--stream s", "send.log");
+    sender.0.stdin.as_ref().unwrap().write_all(b"two\n").unwrap();
+    let told = || common::read(&pair.place.path("send.log"));
+    until("it is told", || told().contains("the receiver stands at record 0, but had stored all below 1"));
+    until("status has it", || pair.place.run("status edge.db").code == Some(1));
+}
+
+#[test]
 fn a_short_send_leaves_its_trouble_and_its_figures_behind() {
     let pair = Pair::new();
     let list = common::read(&pair.place.path("authorized"));
