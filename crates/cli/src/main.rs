@@ -23,6 +23,7 @@ mod sockets;
 mod source;
 mod text;
 mod threads;
+mod troubles;
 mod uplink;
 
 use clap::Parser;

@@ -7,6 +7,7 @@ use crate::input::Framing;
 use crate::interrupt::Interrupt;
 use crate::output::remark;
 use crate::text;
+use crate::troubles::Troubles;
 use serde_json::json;
 use stayfast::{Accepted, Batch, Inbox, Item, Level, Missing, Options};
 use stayfast_store::{Delivery, Hole, Inbox as _, Run};
@@ -40,8 +41,15 @@ pub struct Receiving {
     path: PathBuf,
     cursors: SqliteInbox,
     store: Store,
-    /// Batches whose command has failed, each with its pause: one of a stream at most.
-    failed: Vec<(Batch, Pause)>,
+    /// Batches that are tried again, each after its pause: one of a stream at most.
+    failed: Vec<(Waiting, Pause)>,
+}
+
+/// A batch that is not stored yet.
+struct Waiting {
+    batch: Batch,
+    /// The command has taken the records: only the cursor is still to be moved.
+    taken: bool,
 }
 
 /// A batch is not stored, and why; it may be tried again.
@@ -56,12 +64,15 @@ impl Receiving {
 
     /// Until a signal comes.
     pub fn run(mut self, mut inbox: Inbox, interrupt: &Interrupt) -> Outcome {
+        let mut troubles = Troubles::new(&self.path);
         while !interrupt.is_set() {
-            if let Some(batch) = inbox.next_within(TICK).map_err(Failure::failed)?
-                && let Err(why) = self.take(&batch)?
-            {
-                self.tell(&batch, &why, Pause::FIRST);
-                self.failed.push((batch, Pause::new(Instant::now())));
+            troubles.look(&inbox)?;
+            if let Some(batch) = inbox.next_within(TICK).map_err(Failure::failed)? {
+                let mut waiting = Waiting { batch, taken: false };
+                if let Err(why) = self.take(&mut waiting)? {
+                    self.tell(&waiting.batch, &why, Pause::FIRST);
+                    self.failed.push((waiting, Pause::new(Instant::now())));
+                }
             }
             self.try_again()?;
         }
@@ -70,13 +81,13 @@ impl Receiving {
 
     fn try_again(&mut self) -> Outcome {
         let now = Instant::now();
-        for (batch, mut pause) in std::mem::take(&mut self.failed) {
+        for (mut waiting, mut pause) in std::mem::take(&mut self.failed) {
             if !pause.is_over(now) {
-                self.failed.push((batch, pause));
-            } else if let Err(why) = self.take(&batch)? {
+                self.failed.push((waiting, pause));
+            } else if let Err(why) = self.take(&mut waiting)? {
                 let next = pause.again(Instant::now());
-                self.tell(&batch, &why, next);
-                self.failed.push((batch, pause));
+                self.tell(&waiting.batch, &why, next);
+                self.failed.push((waiting, pause));
             }
         }
         Ok(())
@@ -88,14 +99,19 @@ impl Receiving {
         remark(format!("{count} of stream '{stream}' from {sender} not stored: {why}; the next try is in {pause}"));
     }
 
-    /// Stores a batch and says so to the sender.
-    fn take(&mut self, batch: &Batch) -> Outcome<Result<(), NotStored>> {
+    /// Stores a batch and says so to the sender. A store that serves nothing more is a failure: to go on would give the
+    /// same records to the command again and again.
+    fn take(&mut self, waiting: &mut Waiting) -> Outcome<Result<(), NotStored>> {
+        let batch = &waiting.batch;
         let delivery = batch.delivery();
         let swapped = match &self.store {
             Store::Command(exec) => {
-                if let Err(why) = slices(batch).iter().try_for_each(|slice| exec.run(slice)) {
+                if !waiting.taken
+                    && let Err(why) = slices(batch).iter().try_for_each(|slice| exec.run(slice))
+                {
                     return Ok(Err(why.to_string()));
                 }
+                waiting.taken = true;
                 // The cursor alone moves here; the records are where the command has put them.
                 let run = Run::new(delivery.from.next);
                 self.cursors.deliver(&Delivery { key: delivery.key.clone(), run, ..*delivery })
@@ -105,6 +121,7 @@ impl Receiving {
         let accepted = match swapped {
             Ok(stayfast_store::Accepted::Fresh) => batch.fresh(Level::Power),
             Ok(stayfast_store::Accepted::Raced(at)) => batch.raced(at),
+            Err(error) if error.is_lasting() => return Err(Failure::store(&self.path, &error)),
             Err(error) => return Ok(Err(format!("{}: {error}", self.path.display()))),
         };
         if let Accepted::Fresh(settled) = accepted {

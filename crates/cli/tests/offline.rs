@@ -52,7 +52,8 @@ fn a_line_is_added_even_after_one_without_an_end() {
     let place = Place::new();
     let key = place.run("keygen a.key").expect(0).out.trim().to_string();
     std::fs::write(place.path("authorized"), "# ours\nsomething else").unwrap();
-    place.run(&format!("authorize {key} --name a")).expect(0);
+    let added = place.run(&format!("authorize {key} --name a")).expect(0);
+    assert!(added.err.contains("authorized line 2: the key is") && added.err.contains("lets nobody in"), "{added:?}");
     assert_eq!(read(&place.path("authorized")), format!("# ours\nsomething else\n{key} a\n"));
 }
 

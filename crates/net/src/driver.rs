@@ -148,7 +148,7 @@ fn start_inbox(
     let remembered = peers.filter_map(|(name, address)| Some((name, address.parse().ok()?))).collect();
     let (requests, consumer) = queue(inbox::CAPACITY, || {});
     let (commands, shared) = (commands.clone(), shared.clone());
-    let thread = InboxThread { store, requests: consumer, commands, shared, remembered };
+    let thread = InboxThread { store, requests: consumer, commands, shared, remembered, late: Vec::new() };
     Ok((requests, start("stayfast-inbox", move || thread.run())?))
 }
 

@@ -3,7 +3,7 @@ use std::io;
 use std::net::SocketAddr;
 
 /// Why a driver could not be started. Each text says what a person can do about it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// Another program has the port.
     #[error("port {} of {} is in use: stop the program that has it, or choose another port", .0.port(), .0.ip())]

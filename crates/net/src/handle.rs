@@ -9,7 +9,7 @@ use crate::settings::PeerSpec;
 use crate::shared::{Missing, PeerRef, Progress, Shared};
 use crate::status::{Counters, Figures, PeerStatus};
 use stayfast_handoff::{Producer, WaitError, Watch, queue};
-use stayfast_store::{Appended, Level, Outbox, Tail};
+use stayfast_store::{Appended, Level, Outbox, StoreError, Tail};
 use stayfast_units::RecordNumber;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,6 +159,12 @@ impl Handle {
     /// deliveries sees it in them.
     pub fn take_missing(&self) -> Vec<Missing> {
         self.shared.missing.update(std::mem::take)
+    }
+
+    /// Why the inbox does not store what arrives, if it does not. It ends by itself when the inbox stores again, unless
+    /// it is [lasting](StoreError::is_lasting).
+    pub fn inbox_trouble(&self) -> Option<StoreError> {
+        self.shared.inbox_trouble.get()
     }
 
     /// Whether the driver has been stopped.

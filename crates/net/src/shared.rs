@@ -113,6 +113,8 @@ pub(crate) struct Shared {
     pub deliveries: Queue,
     /// What the inbox has stored as missing and nobody has taken note of yet.
     pub missing: Watch<Vec<Missing>>,
+    /// Why the inbox does not store, if it does not.
+    pub inbox_trouble: Watch<Option<StoreError>>,
     pub stopped: Watch<bool>,
 }
 
@@ -166,6 +168,7 @@ impl Shared {
             tails: Watch::new(BTreeMap::new()),
             deliveries: Queue::new(),
             missing: Watch::new(Vec::new()),
+            inbox_trouble: Watch::new(None),
             stopped: Watch::new(false),
         }
     }

@@ -1,10 +1,12 @@
 use crate::error::AuthorizedError;
+use stayfast_handoff::Watch;
 use stayfast_net::{Handle, PeerRef, PeerSpec, StartError};
 use stayfast_seal::PublicKey;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a changed file is looked for.
@@ -65,23 +67,34 @@ impl Authorized {
     }
 }
 
-/// Reads a whole list. A key or name that stands there twice would have two sets of cursors, or one for two.
-fn read(path: &Path) -> Result<BTreeMap<String, Authorized>, AuthorizedError> {
+/// A list, by name, and what is wrong with its other lines.
+type List = (BTreeMap<String, Authorized>, Vec<AuthorizedError>);
+
+/// Reads a whole list. Lines that are not understood let nobody in, and must not keep the others from counting: a line
+/// may have been removed to lock somebody out.
+fn read(path: &Path) -> Result<List, AuthorizedError> {
     let failed = |e: std::io::Error| AuthorizedError::Io { path: path.to_path_buf(), what: e.to_string() };
-    let text = fs::read_to_string(path).map_err(failed)?;
-    let mut list: BTreeMap<String, Authorized> = BTreeMap::new();
-    for (at, line) in text.lines().enumerate() {
-        let wrong = |what: String| AuthorizedError::Line { path: path.to_path_buf(), line: at + 1, what };
-        let Some(one) = Authorized::parse(line).map_err(wrong)? else { continue };
-        if list.values().any(|other| other.keys.iter().any(|key| one.keys.contains(key))) {
-            return Err(wrong("this key stands in an earlier line".into()));
+    let text = fs::read(path).map_err(failed)?;
+    let (mut list, mut wrong) = (BTreeMap::new(), Vec::new());
+    for (at, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+        if let Err(what) = add(&mut list, line) {
+            wrong.push(AuthorizedError::Line { path: path.to_path_buf(), line: at + 1, what });
         }
-        if list.contains_key(&one.name) {
-            return Err(wrong(format!("the name {:?} stands in an earlier line", one.name)));
-        }
-        list.insert(one.name.clone(), one);
     }
-    Ok(list)
+    Ok((list, wrong))
+}
+
+/// A key or name that stands there twice would have two sets of cursors, or one for two.
+fn add(list: &mut BTreeMap<String, Authorized>, line: &str) -> Result<(), String> {
+    let Some(one) = Authorized::parse(line)? else { return Ok(()) };
+    if list.values().any(|other| other.keys.iter().any(|key| one.keys.contains(key))) {
+        return Err("this key stands in an earlier line".into());
+    }
+    if list.contains_key(&one.name) {
+        return Err(format!("the name {:?} stands in an earlier line", one.name));
+    }
+    list.insert(one.name.clone(), one);
+    Ok(())
 }
 
 /// The peers of a list, kept in step with the file.
@@ -90,6 +103,7 @@ pub(crate) struct Keeper {
     handle: Handle,
     stamp: Option<Stamp>,
     peers: BTreeMap<String, (Authorized, PeerRef)>,
+    troubles: Arc<Watch<Vec<AuthorizedError>>>,
 }
 
 /// What changes when a file does: length, time, and which file it is.
@@ -103,10 +117,18 @@ struct Stamp {
 
 impl Keeper {
     /// Adds the peers of the list, and looks every second whether it has changed.
-    pub fn start(path: &Path, handle: Handle) -> Result<(), AuthorizedError> {
-        let mut keeper = Keeper { path: path.to_path_buf(), handle, stamp: None, peers: BTreeMap::new() };
+    pub fn start(
+        path: &Path,
+        handle: Handle,
+        troubles: Arc<Watch<Vec<AuthorizedError>>>,
+    ) -> Result<(), AuthorizedError> {
+        let mut keeper = Keeper { path: path.to_path_buf(), handle, stamp: None, peers: BTreeMap::new(), troubles };
         keeper.stamp = keeper.look();
-        keeper.apply(read(path)?)?;
+        let (list, wrong) = read(path)?;
+        if let Some(first) = wrong.into_iter().next() {
+            return Err(first);
+        }
+        keeper.apply(list)?;
         let handle = keeper.handle.clone();
         handle.settle();
         handle.every(LOOK_EVERY, move || {
@@ -121,17 +143,26 @@ impl Keeper {
         Some(Stamp { len: meta.len(), seconds: meta.mtime(), nanos: meta.mtime_nsec(), inode: meta.ino() })
     }
 
-    /// A list that cannot be read changes nothing: a slip of an editor must not lock everybody out.
+    /// A file that is not there changes nothing: that it is away for a moment must not lock everybody out.
     fn again(&mut self) {
         let stamp = self.look();
         if stamp == self.stamp {
             return;
         }
         self.stamp = stamp;
-        match read(&self.path).and_then(|list| Ok(self.apply(list)?)) {
-            Ok(()) => tracing::info!(path = %self.path.display(), "the list of authorized keys was read again"),
-            Err(error) => tracing::warn!(%error, "the list of authorized keys stays as it was"),
+        let applied = read(&self.path).and_then(|(list, wrong)| {
+            self.apply(list)?;
+            Ok(wrong)
+        });
+        let troubles = applied.unwrap_or_else(|error| {
+            // It may become readable without a change of the file.
+            self.stamp = None;
+            vec![error]
+        });
+        for error in &troubles {
+            tracing::warn!(%error, "the list of authorized keys");
         }
+        self.troubles.update(|now| *now = troubles);
     }
 
     fn apply(&mut self, list: BTreeMap<String, Authorized>) -> Result<(), StartError> {

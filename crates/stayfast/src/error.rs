@@ -95,8 +95,8 @@ pub enum BindError {
     Start(#[from] StartError),
 }
 
-/// Why a list of authorized keys was not taken.
-#[derive(Debug, thiserror::Error)]
+/// Why a list of authorized keys was not taken, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorizedError {
     /// The file cannot be read.
     #[error("the list of authorized keys {} cannot be read ({what}): add the first one with `stayfast authorize`", path.display())]

@@ -2,10 +2,12 @@ use crate::authorized::Keeper;
 use crate::batch::Batch;
 use crate::error::{AuthorizedError, BindError, Stopped};
 use crate::{Authorized, Cursors, Identity};
+use stayfast_handoff::Watch;
 use stayfast_net::{Counters, Driver, Handle, Missing, PeerSpec, PeerStatus, Settings, StartError};
-use stayfast_store::Level;
+use stayfast_store::{Level, StoreError};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Takes records of authorized senders, in order for each stream of each sender.
@@ -15,6 +17,8 @@ pub struct Inbox {
     handle: Handle,
     driver: Driver,
     level: Level,
+    /// What is wrong with the list of authorized keys since it was last read.
+    list: Arc<Watch<Vec<AuthorizedError>>>,
 }
 
 impl Inbox {
@@ -36,15 +40,17 @@ impl Inbox {
         let Cursors { store, level, deliveries } = cursors;
         let settings = Settings { deliveries, ..settings };
         let driver = Driver::spawn(&identity.0, settings, Vec::new(), Some(store))?;
-        Ok(Inbox { handle: driver.handle(), driver, level })
+        Ok(Inbox { handle: driver.handle(), driver, level, list: Arc::new(Watch::new(Vec::new())) })
     }
 
-    /// Authorizes the senders in a file (its lines: [`Authorized`]), now and whenever the file changes.
+    /// Authorizes the senders in a file (its lines: [`Authorized`]), now and whenever the file changes. A line that is
+    /// not understood then lets nobody in, and the others count; if the file cannot be read, the list stays as it was.
+    /// [`list_troubles`](Inbox::list_troubles) says so.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is not understood. When that happens later, the list stays as it was.
+    /// The file cannot be read, or a line is not understood, now.
     pub fn authorized(self, path: impl AsRef<Path>) -> Result<Inbox, AuthorizedError> {
-        Keeper::start(path.as_ref(), self.handle.clone())?;
+        Keeper::start(path.as_ref(), self.handle.clone(), self.list.clone())?;
         Ok(self)
     }
 
@@ -97,6 +103,17 @@ impl Inbox {
     /// ([`Cursors::keep_records`]); otherwise the batches say it.
     pub fn take_missing(&self) -> Vec<Missing> {
         self.handle.take_missing()
+    }
+
+    /// Why records that arrive are not stored, or senders not let in, if the cursors' store is the reason. It ends by
+    /// itself when the store works again, unless it is [lasting](StoreError::is_lasting).
+    pub fn trouble(&self) -> Option<StoreError> {
+        self.handle.inbox_trouble()
+    }
+
+    /// What is wrong with the list of authorized keys as it is now; empty if nothing.
+    pub fn list_troubles(&self) -> Vec<AuthorizedError> {
+        self.list.get()
     }
 
     /// Where it listens.

@@ -188,18 +188,29 @@ fn the_list_of_authorized_keys_is_read_again_when_it_changes() -> Result {
     let mut db = place.db()?;
     assert_eq!(take(&mut db, &mut inbox)?, [0]);
     receipt.stored(LONG)?;
-    // A slip of an editor changes nothing.
-    fs::write(&list, "pi3, what was the key again?\n")?;
-    thread::sleep(Duration::from_millis(1_500));
+    let until = |what: &str, holds: &dyn Fn(&Inbox) -> bool, inbox: &Inbox| {
+        let begun = Instant::now();
+        while !holds(inbox) {
+            assert!(begun.elapsed() < LONG, "{what}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    // That the file is away changes nothing.
+    fs::remove_file(&list)?;
+    until("it is told", &|inbox| matches!(inbox.list_troubles()[..], [AuthorizedError::Io { .. }]), &inbox);
     let receipt = link.put("orders", b"coffee")?;
     assert_eq!(take(&mut db, &mut inbox)?, [1]);
     receipt.stored(LONG)?;
+    // A line that is wrong does not bring back one that was removed.
+    fs::write(&list, "# pi3 is not let in any more\npi4, what was the key again?\n")?;
+    until(
+        "the line is told",
+        &|inbox| matches!(inbox.list_troubles()[..], [AuthorizedError::Line { line: 2, .. }]),
+        &inbox,
+    );
+    until("the peer stays", &|inbox| inbox.status().is_empty(), &inbox);
     fs::write(&list, "")?;
-    let begun = Instant::now();
-    while !inbox.status().is_empty() {
-        assert!(begun.elapsed() < LONG, "the peer stays");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("the list is in order again", &|inbox| inbox.list_troubles().is_empty(), &inbox);
     Ok(())
 }
 

@@ -59,6 +59,24 @@ fn room(used: u64) -> &'static str {
     }
 }
 
+impl StoreError {
+    /// Is it no use to wait? Then the store serves again only after a person has seen to it and it was opened anew.
+    ///
+    /// ```
+    /// use stayfast_store::StoreError;
+    /// assert!(StoreError::Poisoned.is_lasting() && !StoreError::DiskFull.is_lasting());
+    /// ```
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            StoreError::Poisoned
+            | StoreError::Schema { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Durability { .. } => true,
+            StoreError::DiskFull | StoreError::Busy | StoreError::Io(_) => false,
+        }
+    }
+}
+
 /// Why records were not appended. Nothing of the batch was.
 ///
 /// ```

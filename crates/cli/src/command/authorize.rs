@@ -1,8 +1,8 @@
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::output::Format;
+use crate::output::{Format, remark};
 use serde_json::json;
-use stayfast::PublicKey;
+use stayfast::{Authorized, PublicKey};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,12 @@ impl Arguments {
         }
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         append(&self.file, &format!("{gap}{line}\n")).map_err(|e| Failure::file(&self.file, &e))?;
+        for (number, what) in wrong_lines(&text) {
+            let file = self.file.display();
+            remark(format!(
+                "{file} line {number}: {what}; it lets nobody in, and `stayfast listen` will not start with it"
+            ));
+        }
         let json = json!({ "file": self.file, "key": key, "name": self.name, "in": self.patterns });
         self.format.print(&json, &format!("{}: {line}", self.file.display()))
     }
@@ -63,6 +69,11 @@ fn word(text: &str) -> Result<String, String> {
         true => Err("it must not be empty, nor hold blanks, commas, # or =".to_string()),
         false => Ok(text.to_string()),
     }
+}
+
+/// Lines that are not understood, with their numbers.
+fn wrong_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
+    text.lines().enumerate().filter_map(|(at, line)| Some((at + 1, Authorized::parse(line).err()?)))
 }
 
 /// Neither the key nor the name may stand there already: one key with two names would have two sets of cursors.

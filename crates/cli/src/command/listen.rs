@@ -6,6 +6,7 @@ use crate::input::Framing;
 use crate::interrupt::Interrupt;
 use crate::output::{Format, remark};
 use crate::receiving::{Follow, Receiving, Store, tell_missing};
+use crate::troubles::Troubles;
 use serde_json::json;
 use stayfast::{Cursors, Inbox, Settings};
 use std::net::SocketAddr;
@@ -98,8 +99,10 @@ impl Arguments {
         match receiving {
             Some(receiving) => receiving.run(inbox, &interrupt),
             None => {
+                let mut troubles = Troubles::new(&self.inbox);
                 while !interrupt.is_set() {
                     inbox.take_missing().iter().for_each(tell_missing);
+                    troubles.look(&inbox)?;
                     std::thread::sleep(TICK);
                 }
                 Ok(())

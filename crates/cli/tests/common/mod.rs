@@ -66,6 +66,13 @@ impl Place {
         Done { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// Damages a file.
+    pub fn overwrite(&self, name: &str, at: u64, bytes: &[u8]) {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::OpenOptions::new().write(true).open(self.path(name)).unwrap();
+        file.write_all_at(bytes, at).unwrap();
+    }
+
     /// An outbox with one stream of these records.
     pub fn outbox(&self, name: &str, stream: &str, records: &[&[u8]]) -> PathBuf {
         use stayfast_store::Outbox;

@@ -1,0 +1,193 @@
+//! What `stayfast listen` says and does when something around it is in the way: real processes, real files.
+
+mod common;
+use common::Place;
+use std::net::UdpSocket;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A hub whose remarks are kept, and an edge that may send to it.
+struct Pair {
+    place: Place,
+    hub: String,
+    edge: String,
+    port: u16,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let place = Place::new();
+        let key = |name: &str| place.run(&format!("keygen {name}")).expect(0).out.trim().to_string();
+        let (hub, edge) = (key("hub.key"), key("edge.key"));
+        place.run(&format!("authorize {edge} --name edge")).expect(0);
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Pair { place, hub, edge, port }
+    }
+
+    fn listen(&self, more: &[&str]) -> Killed {
+        self.listen_with(more, |_| {})
+    }
+
+    fn listen_with(&self, more: &[&str], change: impl FnOnce(&mut Command)) -> Killed {
+        let address = format!("127.0.0.1:{}", self.port);
+        let mut command =
+            self.place.command(&[&["listen", &address, "--key", "hub.key", "--inbox", "hub.db"], more].concat());
+        command.stderr(std::fs::File::create(self.place.path("hub.log")).unwrap());
+        change(&mut command);
+        let hub = Killed(command.spawn().unwrap());
+        self.says("listening on");
+        hub
+    }
+
+    /// What the hub has said.
+    fn log(&self) -> String {
+        common::read(&self.place.path("hub.log"))
+    }
+
+    fn says(&self, what: &str) {
+        until(|| self.log().contains(what), || format!("{what:?} is not in {}", self.log()));
+    }
+
+    fn send(&self, more: &str, input: &[u8]) -> common::Done {
+        let words = format!("send 127.0.0.1:{} --peer {} --outbox edge.db {more}", self.port, self.hub);
+        self.place.run_with(&words, input)
+    }
+}
+
+/// A process that does not outlive its test.
+struct Killed(Child);
+
+impl Killed {
+    fn code(&mut self) -> Option<i32> {
+        let mut status = None;
+        until(
+            || {
+                status = self.0.try_wait().unwrap();
+                status.is_some()
+            },
+            || "it does not end".to_string(),
+        );
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until(mut holds: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{}", what());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A library that lets syncs fail while there is a file `failsync` in the working directory, and writes to files while
+/// there is one `fulldisk`.
+fn failing_disk(pair: &Pair) -> std::path::PathBuf {
+    let (source, library) = (pair.place.path("disk.c"), pair.place.path("disk.so"));
+    std::fs::write(
+        &source,
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <unistd.h>\n\
+         static int sync_as(const char *name, int fd) {\n\
+             if (access(\"failsync\", F_OK) == 0) { errno = EIO; return -1; }\n\
+             return ((int (*)(int))dlsym(RTLD_NEXT, name))(fd);\n\
+         }\n\
+         int fsync(int fd) { return sync_as(\"fsync\", fd); }\n\
+         int fdatasync(int fd) { return sync_as(\"fdatasync\", fd); }\n\
+         static ssize_t write_as(const char *name, int fd, const void *b, size_t n, off_t at) {\n\
+             if (access(\"fulldisk\", F_OK) == 0) { errno = ENOSPC; return -1; }\n\
+             return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, name))(fd, b, n, at);\n\
+         }\n\
+         ssize_t pwrite(int fd, const void *b, size_t n, off_t at) { return write_as(\"pwrite\", fd, b, n, at); }\n\
+         ssize_t pwrite64(int fd, const void *b, size_t n, off_t at) { return write_as(\"pwrite64\", fd, b, n, at); }\n",
+    )
+    .unwrap();
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(built.success());
+    library
+}
+
+#[test]
+fn a_sync_that_fails_ends_listen_in_every_mode_and_no_command_runs_twice() {
+    for mode in [&[][..], &["--follow"], &["--exec", "cat >> got"]] {
+        let pair = Pair::new();
+        let library = failing_disk(&pair);
+        let mut hub = pair.listen_with(mode, |command| {
+            command.env("LD_PRELOAD", library);
+        });
+        pair.send("--stream s --timeout 30s", b"one\n").expect(0);
+        std::fs::write(pair.place.path("failsync"), "").unwrap();
+        pair.send("--stream s --timeout 3s", b"two\n").expect(1);
+        assert_eq!(hub.code(), Some(1), "{mode:?}");
+        let log = pair.log();
+        assert!(log.contains("hub.db: a sync to disk failed and is not retried"), "{mode:?}: {log}");
+        if mode.contains(&"--exec") {
+            assert_eq!(common::read(&pair.place.path("got")), "one\ntwo\n");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_no_command_runs_twice_for_it() {
+    for mode in [&[][..], &["--exec", "cat >> got"]] {
+        let pair = Pair::new();
+        let library = failing_disk(&pair);
+        let _hub = pair.listen_with(mode, |command| {
+            command.env("LD_PRELOAD", library);
+        });
+        pair.send("--stream s --timeout 30s", b"one\n").expect(0);
+        std::fs::write(pair.place.path("fulldisk"), "").unwrap();
+        pair.send("--stream s --timeout 3s", b"two\n").expect(1);
+        pair.says("hub.db: the disk or its quota is full: free some space");
+        std::fs::remove_file(pair.place.path("fulldisk")).unwrap();
+        pair.send("--stream s --timeout 30s", b"").expect(0);
+        if mode.contains(&"--exec") {
+            assert_eq!(common::read(&pair.place.path("got")), "one\ntwo\n");
+        } else {
+            assert_eq!(pair.log().matches("the disk or its quota is full").count(), 1, "{}", pair.log());
+            pair.says("hub.db: it stores again");
+        }
+    }
+}
+
+#[test]
+fn cursors_that_cannot_be_read_end_listen() {
+    let pair = Pair::new();
+    {
+        let _hub = pair.listen(&[]);
+        pair.send("--stream s --timeout 30s", b"one\n").expect(0);
+    }
+    let db = rusqlite::Connection::open(pair.place.path("hub.db")).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'stayfast_cursors'";
+    let page: i64 = db.query_row(root, [], |row| row.get(0)).unwrap();
+    db.close().unwrap();
+    pair.place.overwrite("hub.db", (page as u64 - 1) * 2048, &[0xff; 2048]);
+    let mut hub = pair.listen(&[]);
+    assert_eq!(hub.code(), Some(1));
+    assert!(pair.log().contains("hub.db: the store is damaged"), "{}", pair.log());
+}
+
+#[test]
+fn a_list_that_is_wrong_is_told_and_its_good_lines_count() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&[]);
+    pair.send("--stream s --timeout 30s", b"one\n").expect(0);
+    let list = pair.place.path("authorized");
+    std::fs::write(&list, format!("# {} edge\nhello there, hub\n", pair.edge)).unwrap();
+    pair.says("authorized, line 2: the key is");
+    let mute = pair.send("--stream s --timeout 2s", b"two\n").expect(1);
+    assert!(mute.err.contains("not yet stored"), "the line was removed: {}", mute.err);
+    std::fs::write(&list, format!("{} edge\n", pair.edge)).unwrap();
+    pair.says("the list of authorized keys is in order again");
+    pair.send("--stream s --timeout 30s", b"").expect(0);
+    std::fs::remove_file(&list).unwrap();
+    pair.says("authorized cannot be read");
+    pair.send("--stream s --timeout 30s", b"three\n").expect(0);
+}
