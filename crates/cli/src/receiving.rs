@@ -10,7 +10,7 @@ use crate::text;
 use crate::troubles::Troubles;
 use serde_json::json;
 use stayfast::{Accepted, Batch, Inbox, Item, Level, Missing, Options};
-use stayfast_store::{Delivery, Hole, Inbox as _, Run};
+use stayfast_store::{Delivery, Hole, Inbox as _, Run, StoreError};
 use stayfast_store_sqlite::SqliteInbox;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -106,6 +106,10 @@ impl Receiving {
         let delivery = batch.delivery();
         let swapped = match &self.store {
             Store::Command(exec) => {
+                // Not if the cursor could not be moved afterwards.
+                if let Err(error) = self.cursors.changed() {
+                    return self.not_stored(error);
+                }
                 if !waiting.taken
                     && let Err(why) = slices(batch).iter().try_for_each(|slice| exec.run(slice))
                 {
@@ -121,8 +125,7 @@ impl Receiving {
         let accepted = match swapped {
             Ok(stayfast_store::Accepted::Fresh) => batch.fresh(Level::Power),
             Ok(stayfast_store::Accepted::Raced(at)) => batch.raced(at),
-            Err(error) if error.is_lasting() => return Err(Failure::store(&self.path, &error)),
-            Err(error) => return Ok(Err(format!("{}: {error}", self.path.display()))),
+            Err(error) => return self.not_stored(error),
         };
         if let Accepted::Fresh(settled) = accepted {
             settled.stored();
@@ -132,6 +135,13 @@ impl Receiving {
             }
         }
         Ok(Ok(()))
+    }
+
+    fn not_stored(&self, error: StoreError) -> Outcome<Result<(), NotStored>> {
+        match error.is_lasting() {
+            true => Err(Failure::store(&self.path, &error)),
+            false => Ok(Err(format!("{}: {error}", self.path.display()))),
+        }
     }
 }
 

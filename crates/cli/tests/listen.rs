@@ -191,3 +191,30 @@ fn a_list_that_is_wrong_is_told_and_its_good_lines_count() {
     pair.says("authorized cannot be read");
     pair.send("--stream s --timeout 30s", b"three\n").expect(0);
 }
+
+#[test]
+fn an_inbox_that_is_away_stores_nothing_and_ends_listen() {
+    let away = |pair: &Pair, name: &str| std::fs::rename(pair.place.path(name), pair.place.path("away")).unwrap();
+    let changes: [(&str, &dyn Fn(&Pair)); 3] = [
+        ("hub.db is gone", &|pair| away(pair, "hub.db")),
+        ("hub.db-wal is gone", &|pair| away(pair, "hub.db-wal")),
+        ("hub.db is another file now", &|pair| {
+            away(pair, "hub.db");
+            std::fs::copy(pair.place.path("away"), pair.place.path("hub.db")).unwrap();
+        }),
+    ];
+    for (mode, (what, change)) in [&[][..], &["--follow"], &["--exec", "cat >> got"]].iter().zip(changes) {
+        let pair = Pair::new();
+        let mut hub = pair.listen(mode);
+        pair.send("--stream s --timeout 30s", b"one\n").expect(0);
+        change(&pair);
+        let sent = pair.send("--stream s --timeout 3s", b"two\n").expect(1);
+        assert!(sent.err.contains("1 not yet stored"), "{}", sent.err);
+        assert_eq!(hub.code(), Some(1), "{mode:?}");
+        let log = pair.log();
+        assert!(log.contains(what) && log.contains("then restart the process"), "{mode:?}: {log}");
+        if mode.contains(&"--exec") {
+            assert_eq!(common::read(&pair.place.path("got")), "one\n", "no command runs for nothing");
+        }
+    }
+}

@@ -27,6 +27,7 @@ mod lock;
 mod open;
 mod outbox;
 mod quarantine;
+mod place;
 mod row;
 mod schema;
 mod session;

@@ -1,7 +1,8 @@
 use crate::error::{Fail, translate};
-use crate::schema::attach;
+use crate::place::Place;
+use crate::schema::{attach, check};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
-use stayfast_store::{Level, Limits, StoreError};
+use stayfast_store::{AppendError, Level, Limits, StoreError};
 use stayfast_units::StoreId;
 use std::path::Path;
 use std::time::Duration;
@@ -67,8 +68,9 @@ pub(crate) struct Owned {
     pub id: StoreId,
     pub level: Level,
     data_version: i64,
-    /// Set when a sync failed: nothing is done any more.
-    poisoned: bool,
+    place: Place,
+    /// Why nothing is done any more: a sync failed, or the file is elsewhere.
+    poisoned: Option<StoreError>,
 }
 
 impl Owned {
@@ -78,10 +80,15 @@ impl Owned {
             flags |= OpenFlags::SQLITE_OPEN_CREATE;
         }
         let db = Connection::open_with_flags(path, flags).map_err(|e| translate(&e))?;
+        db.busy_timeout(options.busy).map_err(|e| translate(&e))?;
+        // Before any setting: the file may be somebody else's.
+        if check(&db)?.is_none() && !options.create {
+            return Err(StoreError::Io("there is no store in this file".to_string()));
+        }
         configure(&db, options).map_err(|e| translate(&e))?;
         let id = attach(&db, options)?;
         let (level, _) = level_of(&db)?;
-        let mut owned = Owned { db, id, level, data_version: 0, poisoned: false };
+        let mut owned = Owned { db, id, level, data_version: 0, place: Place::new(path), poisoned: None };
         owned.settle()?;
         owned.changed()?;
         Ok(owned)
@@ -97,12 +104,14 @@ impl Owned {
         &self.db
     }
 
-    /// Runs `f` in a transaction that holds the write lock from its start, and commits with one sync.
+    /// Runs `f` in a transaction that holds the write lock from its start, and commits with one sync. It is done only if
+    /// the file is still in its place afterwards.
     pub fn write<T>(&mut self, f: impl FnOnce(&Transaction<'_>) -> Result<T, Fail>) -> Result<T, Fail> {
         self.guard(|owned| {
             let tx = Transaction::new_unchecked(&owned.db, TransactionBehavior::Immediate)?;
             let done = f(&tx)?;
             tx.commit()?;
+            owned.place.check()?;
             Ok(done)
         })
     }
@@ -123,12 +132,17 @@ impl Owned {
     }
 
     fn guard<T>(&mut self, f: impl FnOnce(&mut Owned) -> Result<T, Fail>) -> Result<T, Fail> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned.into());
+        if let Some(error) = &self.poisoned {
+            return Err(error.clone().into());
         }
         let outcome = f(self);
-        if let Err(Fail::Sql(e)) = &outcome {
-            self.poisoned |= translate(e) == StoreError::Poisoned;
+        let error = match &outcome {
+            Err(Fail::Sql(e)) => translate(e),
+            Err(Fail::Append(AppendError::Store(e))) => e.clone(),
+            _ => return outcome,
+        };
+        if matches!(error, StoreError::Poisoned | StoreError::Replaced { .. }) {
+            self.poisoned = Some(error);
         }
         outcome
     }
@@ -139,18 +153,19 @@ impl Owned {
         let outcome = f(self);
         let restored = self.db.execute_batch(synchronous(level));
         // Going on without syncs would break every promise made later.
-        self.poisoned |= restored.is_err();
+        if restored.is_err() {
+            self.poisoned.get_or_insert(StoreError::Poisoned);
+        }
         restored?;
         outcome
     }
 
     /// Has another connection committed since the last call?
     pub fn changed(&mut self) -> Result<bool, StoreError> {
-        let version: i64 = self
-            .db
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(|e| translate(&e))?;
+        let version = self.guard(|owned| {
+            owned.place.check()?;
+            Ok(owned.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        })?;
         Ok(std::mem::replace(&mut self.data_version, version) != version)
     }
 
@@ -183,7 +198,6 @@ fn synchronous(level: Level) -> &'static str {
 }
 
 fn configure(db: &Connection, options: &Options) -> rusqlite::Result<()> {
-    db.busy_timeout(options.busy)?;
     let pages: i64 = db.pragma_query_value(None, "page_count", |row| row.get(0))?;
     if pages == 0 {
         // Too late once there is a page; and on an old file the second would be a write at every open.

@@ -116,7 +116,7 @@ pub fn attach(db: &Connection, options: &Options) -> Result<StoreId, StoreError>
 }
 
 /// The id of the store; `None` if there are no tables.
-fn check(db: &Connection) -> Result<Option<StoreId>, StoreError> {
+pub(crate) fn check(db: &Connection) -> Result<Option<StoreId>, StoreError> {
     let made = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'stayfast_meta'";
     if db.query_row(made, [], |_| Ok(())).optional().map_err(|e| translate(&e))?.is_none() {
         return Ok(None);

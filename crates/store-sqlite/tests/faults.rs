@@ -1,9 +1,12 @@
 //! Full disks, damaged files, other versions, other processes.
 
 use rusqlite::{Connection, TransactionBehavior};
-use stayfast_store::{AppendError, Hole, Inbox, Item, Level, Limits, Loaded, Outbox, StoreError, conformance::bodies};
+use stayfast_store::{
+    Accepted, AppendError, CursorKey, Delivery, Hole, Inbox, Item, Level, Limits, Loaded, Outbox, Position, Run,
+    StoreError, conformance::bodies,
+};
 use stayfast_store_sqlite::{LinkLockError, Options, SCHEMA_VERSION, Session, SqliteInbox, SqliteOutbox};
-use stayfast_units::{Lineage, RecordNumber};
+use stayfast_units::{Lineage, RecordNumber, StoreId};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -354,4 +357,58 @@ fn space_goes_back_to_the_file_system() {
     drop(outbox);
     let left = std::fs::metadata(&store.path).unwrap().len();
     assert!(left < 6 << 20, "{left} B are left of 20 MiB");
+}
+
+#[test]
+fn a_file_that_is_no_longer_in_its_place_takes_nothing() {
+    let away = |path: &Path| std::fs::rename(path, path.with_file_name("away")).unwrap();
+    let log = |path: &Path| PathBuf::from(format!("{}-wal", path.display()));
+    let changes: [&dyn Fn(&Path); 4] = [
+        &|path| std::fs::remove_file(path).unwrap(),
+        &away,
+        &|path| {
+            away(path);
+            std::fs::copy(path.with_file_name("away"), path).unwrap();
+        },
+        &|path| away(&log(path)),
+    ];
+    for change in changes {
+        let store = Store::new();
+        let mut outbox = store.open();
+        let mut inbox = SqliteInbox::open(&store.path, &Options::default()).unwrap();
+        outbox.append("a", &[b"zero"]).unwrap();
+        assert_eq!(inbox.deliver(&delivery(0)).unwrap(), Accepted::Fresh);
+        change(&store.path);
+        let refused = outbox.append("a", &[b"one"]).unwrap_err();
+        assert!(matches!(&refused, AppendError::Store(e @ StoreError::Replaced { .. }) if e.is_lasting()), "{refused}");
+        assert!(refused.to_string().contains("store.db"), "{refused}");
+        assert!(matches!(inbox.changed(), Err(StoreError::Replaced { .. })), "seen without a write");
+        assert!(matches!(inbox.deliver(&delivery(1)), Err(StoreError::Replaced { .. })));
+        assert!(matches!(outbox.read("a", RecordNumber(0), 100), Err(StoreError::Replaced { .. })), "it stays so");
+    }
+}
+
+/// One record.
+fn delivery(number: u64) -> Delivery {
+    let key = CursorKey { sender: "pi3".into(), store: StoreId(1), stream: "a".into() };
+    let mut run = Run::new(RecordNumber(number));
+    run.push(b"x").unwrap();
+    let at = |next| Position { next: RecordNumber(next), lineage: Lineage(if next == 0 { 0 } else { 7 }) };
+    Delivery { key, from: at(number), to: at(number + 1), run }
+}
+
+#[test]
+fn a_database_of_somebody_else_is_not_touched() {
+    let store = Store::new();
+    store.sql("CREATE TABLE orders (what TEXT); INSERT INTO orders VALUES ('tea')");
+    let before = std::fs::read(&store.path).unwrap();
+    let refused = SqliteOutbox::open(&store.path, &Options { create: false, ..Options::default() }).unwrap_err();
+    assert_eq!(refused, StoreError::Io("there is no store in this file".to_string()));
+    assert_eq!(std::fs::read(&store.path).unwrap(), before);
+    store.sql("CREATE TABLE stayfast_meta (key TEXT PRIMARY KEY, value INTEGER); INSERT INTO stayfast_meta VALUES ('schema', 99)");
+    let other = std::fs::read(&store.path).unwrap();
+    let refused = SqliteOutbox::open(&store.path, &Options::default()).unwrap_err();
+    assert_eq!(refused, StoreError::Schema { found: 99, known: SCHEMA_VERSION });
+    assert_eq!(std::fs::read(&store.path).unwrap(), other);
+    assert_eq!(std::fs::read_dir(store.path.parent().unwrap()).unwrap().count(), 1, "no log beside it");
 }

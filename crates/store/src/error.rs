@@ -16,6 +16,15 @@ pub enum StoreError {
     /// holds is found out by opening the store again.
     #[error("a sync to disk failed and is not retried: check the disk, then restart the process")]
     Poisoned,
+    /// The file was moved, deleted or replaced while it was open. What is written to it now, nobody finds: nothing is
+    /// taken any more.
+    #[error(
+        "the file of the store is no longer where it was opened ({what}), and what is written to it now nobody would find: put it back if it was moved, then restart the process"
+    )]
+    Replaced {
+        /// What was found.
+        what: String,
+    },
     /// The tables were made by another version of this software.
     #[error(
         "the store has schema version {found}, this program knows version {known}: use the program that fits, or migrate"
@@ -69,6 +78,7 @@ impl StoreError {
     pub fn is_lasting(&self) -> bool {
         match self {
             StoreError::Poisoned
+            | StoreError::Replaced { .. }
             | StoreError::Schema { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Durability { .. } => true,
