@@ -195,7 +195,8 @@ fn a_list_that_is_wrong_is_told_and_its_good_lines_count() {
 #[test]
 fn an_inbox_that_is_away_stores_nothing_and_ends_listen() {
     let away = |pair: &Pair, name: &str| std::fs::rename(pair.place.path(name), pair.place.path("away")).unwrap();
-    let changes: [(&str, &dyn Fn(&Pair)); 3] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&Pair));
+    let changes: [Change<'_>; 3] = [
         ("hub.db is gone", &|pair| away(pair, "hub.db")),
         ("hub.db-wal is gone", &|pair| away(pair, "hub.db-wal")),
         ("hub.db is another file now", &|pair| {

@@ -36,7 +36,7 @@ pub(crate) struct InboxThread {
     /// Where peers were heard in earlier runs.
     pub remembered: BTreeMap<String, SocketAddr>,
     /// Peers that cannot begin before their cursors are read; a peer at most once.
-    pub late: Vec<Box<NewPeer>>,
+    pub late: Vec<NewPeer>,
 }
 
 impl InboxThread {
@@ -44,7 +44,9 @@ impl InboxThread {
         loop {
             match self.requests.pop((!self.late.is_empty()).then_some(BEGIN_AGAIN)) {
                 Ok(request) => self.serve(request),
-                Err(PopError::TimedOut) => std::mem::take(&mut self.late).into_iter().for_each(|new| self.begin(new)),
+                Err(PopError::TimedOut) => {
+                    std::mem::take(&mut self.late).into_iter().for_each(|new| self.begin(Box::new(new)))
+                }
                 Err(PopError::Closed) => return,
             }
         }
@@ -124,7 +126,7 @@ impl InboxThread {
                 Err(error) => {
                     tracing::error!(%error, peer = %new.name, "the cursors cannot be read, so nothing is taken");
                     if !error.is_lasting() && self.shared.knows(new.peer) {
-                        self.late.push(new);
+                        self.late.push(*new);
                     }
                     return;
                 }
