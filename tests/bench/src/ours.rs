@@ -56,7 +56,7 @@ pub fn run(load: &Load) -> Result<Outcome, Failure> {
 fn settings(load: &Load) -> Result<Settings, Failure> {
     Ok(Settings {
         bind: vec!["127.0.0.1:0".parse()?],
-        config: Config { datagram: load.datagram, ..Config::default() },
+        config: Config { datagram: load.datagram, max_datagram: 0, ..Config::default() },
         ..Settings::default()
     })
 }

@@ -2,11 +2,13 @@
 
 mod ours;
 mod quinn;
+mod tcp;
 
 pub use ours::Stayfast;
 pub use quinn::{Quinn, Tuning};
+pub use tcp::Tcp;
 
-use crate::plan::Cell;
+use crate::plan::{Cell, Load};
 use serde::{Deserialize, Serialize};
 use stayfast_sim::{PathId, World};
 use stayfast_units::Time;
@@ -24,11 +26,13 @@ pub enum Kind {
     QuinnWide,
     /// quinn with its BBR.
     QuinnBbr,
+    /// The model of kernel TCP with CUBIC; for drains only.
+    Tcp,
 }
 
 impl Kind {
     /// All of them, in the order of the table.
-    pub const ALL: [Kind; 4] = [Kind::Stayfast, Kind::Quinn, Kind::QuinnWide, Kind::QuinnBbr];
+    pub const ALL: [Kind; 5] = [Kind::Stayfast, Kind::Quinn, Kind::QuinnWide, Kind::QuinnBbr, Kind::Tcp];
 
     /// The name, as plans have it.
     pub const fn name(self) -> &'static str {
@@ -37,7 +41,13 @@ impl Kind {
             Kind::Quinn => "quinn",
             Kind::QuinnWide => "quinn-wide",
             Kind::QuinnBbr => "quinn-bbr",
+            Kind::Tcp => "tcp",
         }
+    }
+
+    /// Whether it can carry this load.
+    pub fn carries(self, load: Load) -> bool {
+        self != Kind::Tcp || load == Load::Drain
     }
 
     /// Puts it on the path.
@@ -47,6 +57,7 @@ impl Kind {
             Kind::Quinn => Box::new(Quinn::new(place, cell, records, Tuning::Default)),
             Kind::QuinnWide => Box::new(Quinn::new(place, cell, records, Tuning::Wide)),
             Kind::QuinnBbr => Box::new(Quinn::new(place, cell, records, Tuning::Bbr)),
+            Kind::Tcp => Box::new(Tcp::new(place, cell)),
         }
     }
 }
@@ -85,8 +96,11 @@ pub trait Flow {
     /// The application has so many more records to send.
     fn offer(&mut self, world: &mut World, records: u64);
 
-    /// How many records the receiving application had at what times, in order of time.
-    fn taken<'a>(&self, world: &'a World) -> &'a [(Time, u64)];
+    /// How many records the receiving application has.
+    fn taken(&self, world: &World) -> u64;
+
+    /// How many it had at what times, in order of time; empty for a transport that cannot say.
+    fn log<'a>(&self, world: &'a World) -> &'a [(Time, u64)];
 
     /// How the sender is doing.
     fn sample(&self, world: &World) -> Sample;

@@ -53,6 +53,9 @@ pub struct Cell {
     /// Bytes of a record.
     #[serde(default = "record_size")]
     pub size: usize,
+    /// What runs on the same path beside it, from the beginning.
+    #[serde(default)]
+    pub beside: Vec<Kind>,
     /// Instead of the plan's.
     pub seconds: Option<u64>,
     /// Instead of the plan's.
@@ -119,6 +122,9 @@ impl Plan {
             if !(8..=1 << 20).contains(&cell.size) {
                 return Err(wrong(cell, "size is from 8 to 1048576 bytes"));
             }
+            if let Some(peer) = cell.beside.iter().find(|peer| !peer.carries(cell.load)) {
+                return Err(wrong(cell, &format!("{peer} carries drains only")));
+            }
             if plan.seconds(cell) == 0 || plan.seeds(cell).is_empty() {
                 return Err(wrong(cell, "it needs at least a second and a seed"));
             }
@@ -136,10 +142,11 @@ impl Plan {
         cell.seeds.as_deref().unwrap_or(&self.seeds)
     }
 
-    /// The transports of a cell: all, if neither it nor the plan names any.
-    pub fn peers<'a>(&'a self, cell: &'a Cell) -> &'a [Kind] {
+    /// The transports of a cell that can carry its load: of all, if neither it nor the plan names any.
+    pub fn peers(&self, cell: &Cell) -> Vec<Kind> {
         let named = cell.peers.as_deref().unwrap_or(&self.peers);
-        if named.is_empty() { &Kind::ALL } else { named }
+        let named = if named.is_empty() { &Kind::ALL } else { named };
+        named.iter().copied().filter(|peer| peer.carries(cell.load)).collect()
     }
 }
 

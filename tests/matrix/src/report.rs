@@ -97,6 +97,7 @@ fn color(peer: Kind) -> RGBColor {
         Kind::Quinn => RGBColor(200, 60, 40),
         Kind::QuinnWide => RGBColor(230, 150, 30),
         Kind::QuinnBbr => RGBColor(120, 60, 160),
+        Kind::Tcp => RGBColor(90, 90, 90),
     }
 }
 

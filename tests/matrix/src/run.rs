@@ -39,6 +39,8 @@ pub struct Outcome {
     pub undone: u64,
     /// Datagrams that the path with the data dropped, for whatever reason.
     pub dropped: u64,
+    /// Its part of what all flows on the path got, from a third of the run on; if others run beside it.
+    pub share: Option<f64>,
     /// Mean and highest wait in the bottleneck's queue, microseconds.
     pub queue_us: (u64, u64),
     /// The run over time.
@@ -66,6 +68,8 @@ pub struct Point {
     pub at: Time,
     /// Records taken so far.
     pub taken: u64,
+    /// Records of all who run beside it.
+    pub beside: u64,
     /// Wait in the bottleneck's queue, microseconds.
     pub queue_us: u64,
     /// The sender.
@@ -84,7 +88,13 @@ pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, 
     let backlog = if cell.load == Load::Drain { cell.most_records(&spec, seconds) } else { 0 };
     let mut place = Place { world: &mut world, there, back, flow: 1, seed };
     let flow = peer.place(&mut place, cell, backlog);
-    let mut run = Run { world, flow, there, spec, points: Vec::new() };
+    let mut beside = Vec::new();
+    for (kind, n) in cell.beside.iter().zip(2..) {
+        place.flow = n;
+        place.seed = seed ^ u64::from(n) << 32;
+        beside.push(kind.place(&mut place, cell, backlog));
+    }
+    let mut run = Run { world, flow, beside, there, spec, points: Vec::new() };
     let (from, until, latency) = match cell.load.interval() {
         None => run.drain(seconds),
         Some(interval) => run.paced(interval, seconds),
@@ -95,6 +105,7 @@ pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, 
 struct Run {
     world: World,
     flow: Box<dyn Flow>,
+    beside: Vec<Box<dyn Flow>>,
     there: PathId,
     spec: PathSpec,
     points: Vec<Point>,
@@ -102,7 +113,7 @@ struct Run {
 
 impl Run {
     fn taken(&self) -> u64 {
-        self.flow.taken(&self.world).last().map_or(0, |(_, taken)| *taken)
+        self.flow.taken(&self.world)
     }
 
     fn step(&mut self, until: Time) {
@@ -111,7 +122,8 @@ impl Run {
             let (at, sample) = (self.world.now(), self.flow.sample(&self.world));
             let queued = self.world.path(self.there).map_or(0, |path| path.queued().1);
             let queue_us = self.spec.rate.map_or(0, |rate| rate.time_for(queued).as_micros() as u64);
-            self.points.push(Point { at, taken: self.taken(), queue_us, sample });
+            let beside = self.beside.iter().map(|flow| flow.taken(&self.world)).sum();
+            self.points.push(Point { at, taken: self.taken(), beside, queue_us, sample });
         }
     }
 
@@ -120,7 +132,8 @@ impl Run {
         let mut from = None;
         while from.is_none() && self.world.now() < Time::ZERO + PATIENCE {
             self.step(self.world.now() + STEP);
-            from = self.flow.taken(&self.world).first().map(|(at, _)| *at);
+            let now = self.world.now();
+            from = (self.taken() > 0).then(|| self.flow.log(&self.world).first().map_or(now, |(at, _)| *at));
         }
         let from = from.unwrap_or(self.world.now());
         let until = from + Duration::from_secs(seconds);
@@ -140,13 +153,14 @@ impl Run {
         while self.taken() < count.into() && self.world.now() < until + PATIENCE {
             self.step(self.world.now() + STEP);
         }
-        (PACED_FROM, until, Some(latency(self.flow.taken(&self.world), interval, count)))
+        (PACED_FROM, until, Some(latency(self.flow.log(&self.world), interval, count)))
     }
 
     fn outcome(self, cell: &Cell, peer: Kind, seed: u64, span: (Time, Time), latency: Option<Latency>) -> Outcome {
         let (from, until) = span;
-        let taken = self.flow.taken(&self.world).iter().take_while(|(at, _)| *at <= until).last();
-        let bytes = taken.map_or(0, |(_, records)| records * cell.size as u64);
+        let taken = self.points.iter().rfind(|point| point.at <= until).map_or(0, |point| point.taken);
+        let bytes = taken * cell.size as u64;
+        let share = (!self.beside.is_empty()).then(|| share(&self.points, from + (until - from) / 3, until));
         let inside: Vec<_> = self.points.iter().filter(|p| p.at > from && p.at <= until).collect();
         let sum: u64 = inside.iter().map(|p| p.queue_us).sum();
         let sample = self.flow.sample(&self.world);
@@ -162,10 +176,19 @@ impl Run {
             late: sample.late,
             undone: sample.undone,
             dropped: self.world.path(self.there).map_or(0, |path| path.stats().dropped()),
+            share,
             queue_us: (sum / inside.len().max(1) as u64, inside.iter().map(|p| p.queue_us).max().unwrap_or(0)),
             points: self.points.into_iter().step_by(every).collect(),
         }
     }
+}
+
+/// The part that the flow has of what all got between two times.
+fn share(points: &[Point], from: Time, until: Time) -> f64 {
+    let at = |time| points.iter().rfind(|point| point.at <= time).map_or((0, 0), |point| (point.taken, point.beside));
+    let (before, after) = (at(from), at(until));
+    let (ours, theirs) = (after.0 - before.0, after.1 - before.1);
+    ours as f64 / (ours + theirs).max(1) as f64
 }
 
 /// Record `n` was offered `n` intervals after the first.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// One line for each cell: for each transport what its median run reached, then what ours did on the way.
 ///
-/// Drains are in Mbit/s of record bytes, paced loads in milliseconds (p50 / p99 / longest).
+/// Drains are in Mbit/s of record bytes, with the share in brackets where others run beside; paced loads are in milliseconds (p50 / p99 / longest).
 pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
     let peers: Vec<Kind> =
         Kind::ALL.into_iter().filter(|peer| outcomes.iter().any(|outcome| outcome.peer == *peer)).collect();
@@ -41,7 +41,10 @@ fn header(peers: &[Kind]) -> Vec<String> {
 fn reached(outcome: &Outcome) -> String {
     let ms = |us: u64| if us < 100_000 { format!("{:.1}", us as f64 / 1e3) } else { format!("{:.0}", us as f64 / 1e3) };
     match outcome.latency {
-        None => format!("{:.2}", outcome.mbit),
+        None => match outcome.share {
+            Some(share) => format!("{:.2} ({share:.2})", outcome.mbit),
+            None => format!("{:.2}", outcome.mbit),
+        },
         Some(latency) => {
             let missing = if latency.missing > 0 { format!(" ({} missing)", latency.missing) } else { String::new() };
             format!("{} / {} / {}{missing}", ms(latency.p50), ms(latency.p99), ms(latency.max))

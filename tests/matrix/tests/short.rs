@@ -58,7 +58,7 @@ fn the_peers_behave_as_they_do_on_real_paths() {
 fn a_paced_load_is_measured_record_by_record() {
     let plan = plan();
     let cell = plan.cells.iter().find(|cell| cell.name == "20/1 50/s").expect("a cell of the plan");
-    for peer in Kind::ALL {
+    for peer in plan.peers(cell) {
         let outcome = run(cell, SECONDS, peer, 1).expect("a valid path");
         let latency = outcome.latency.expect("a paced load");
         assert_eq!(latency.missing, 0, "{peer}");
@@ -74,4 +74,16 @@ fn the_page_has_a_plot_for_each_series() {
     let page = html(&plan, &outcomes).expect("it can be drawn");
     assert_eq!(page.matches("<svg").count(), 5);
     assert!(page.contains("<details><summary>20/0/0 · rate=50M rtt=20ms</summary>"));
+}
+
+/// The bar of the design: between 0.40 and 0.60 beside one TCP, where TCP beside TCP is as near to a half as that.
+#[test]
+fn one_tcp_beside_us_gets_its_share() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plans/share.toml");
+    let plan = Plan::parse(&std::fs::read_to_string(path).expect("it is in the repository")).expect("it is valid");
+    let cell = plan.cells.iter().find(|cell| cell.name == "20 beside tcp").expect("a cell of the plan");
+    for peer in [Kind::Stayfast, Kind::Tcp] {
+        let share = run(cell, 30, peer, 1).expect("a valid path").share.expect("another runs beside");
+        assert!((0.40..0.60).contains(&share), "{peer}: {share:.2}");
+    }
 }

@@ -94,7 +94,9 @@ fn jobs<'a>(arguments: &Arguments, plan: &'a Plan) -> Result<Vec<Job<'a>>, Strin
         let seconds = if arguments.short { plan.seconds(cell).div_ceil(3) } else { plan.seconds(cell) };
         let seeds = if arguments.seed.is_empty() { plan.seeds(cell) } else { &arguments.seed };
         let seeds = if arguments.short { &seeds[..1] } else { seeds };
-        for &peer in plan.peers(cell).iter().filter(|peer| arguments.peer.is_empty() || arguments.peer.contains(peer)) {
+        for peer in
+            plan.peers(cell).into_iter().filter(|peer| arguments.peer.is_empty() || arguments.peer.contains(peer))
+        {
             jobs.extend(seeds.iter().map(|&seed| Job { cell, seconds, peer, seed }));
         }
     }

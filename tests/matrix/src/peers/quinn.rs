@@ -239,7 +239,11 @@ impl Flow for Quinn {
         }
     }
 
-    fn taken<'a>(&self, world: &'a World) -> &'a [(Time, u64)] {
+    fn taken(&self, world: &World) -> u64 {
+        self.log(world).last().map_or(0, |(_, taken)| *taken)
+    }
+
+    fn log<'a>(&self, world: &'a World) -> &'a [(Time, u64)] {
         world.node(self.server).map_or(&[], |server| &server.taken)
     }
 
