@@ -103,3 +103,19 @@ fn a_batch_is_kept_whole_and_a_link_is_not_disturbed() {
     let json = pair.place.run("outbox ls edge.db --json").expect(0).json();
     assert_eq!((&json["bytes"], &json["put"], &json["stored"]), (&0.into(), &3.into(), &0.into()));
 }
+
+#[test]
+fn damage_at_the_front_of_what_waits_is_a_gap_and_no_other_history() {
+    for statement in [FLIP, "DELETE FROM stayfast_outbox WHERE first IN (1, 2)"] {
+        let pair = Pair::new();
+        let _hub = pair.listen(&[]);
+        pair.place.run_with(&pair.send("--stream s --timeout 30s"), b"r0\n").expect(0);
+        for n in 1..4 {
+            pair.place.run(&format!("put --outbox edge.db --stream s r{n}")).expect(0);
+        }
+        Connection::open(pair.place.path("edge.db")).unwrap().execute(statement, []).unwrap();
+        let sent = pair.place.run(&pair.send("--stream s --timeout 20s")).expect(1);
+        assert!(sent.err.starts_with("error: lost, because damaged"), "{statement}: {sent:?}");
+        assert_eq!(pair.stored().len(), 4);
+    }
+}

@@ -3,7 +3,7 @@ use crate::lock::{LinkLock, LinkLockError};
 use crate::open::{Options, Owned};
 use crate::row::row_ids;
 use crate::session::{Lineages, append};
-use crate::walk::{Stream, Visit, walk};
+use crate::walk::{Stream, Visit, keep_lineage, walk};
 use rusqlite::Connection;
 use stayfast_store::{
     AppendError, Appended, Hole, Level, Limits, Loaded, MAX_BATCH_RECORDS, Origin, Outbox, Run, StoreError, Tail,
@@ -124,6 +124,7 @@ fn trim(tx: &Connection, stream: &str, to: RecordNumber) -> Result<(), Fail> {
     if to <= stream.trimmed {
         return Ok(());
     }
+    keep_lineage(tx, &stream, to)?;
     // A row is forgotten when its last record is.
     let (start, mut end) = row_ids(stream.id, to);
     if to < stream.next {

@@ -9,6 +9,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Numbers of 64 bits without sign (lineages, ids) are kept as the signed number of the same bits.
 const TABLES: &str = "
+-- schema, store; lineage/STREAM: that of record trimmed - 1.
 CREATE TABLE stayfast_meta (
     key   TEXT PRIMARY KEY,
     value INTEGER NOT NULL

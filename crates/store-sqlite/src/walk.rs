@@ -11,7 +11,7 @@ pub(crate) struct Stream {
     pub next: RecordNumber,
     pub bytes: u64,
     /// Origin of record `next - 1`.
-    tail: Origin,
+    pub tail: Origin,
 }
 
 const COLUMNS: &str = "id, name, trimmed, next, bytes, opened, lineage, parent";
@@ -47,6 +47,65 @@ impl Stream {
         let found: Option<i64> = db.prepare_cached(select)?.query_row([start, end], |row| row.get(0))?;
         Ok(found.unwrap_or(start))
     }
+
+    /// Origin of record `at - 1`, as far as it can be known: that of the last sound row before, or the lineage that was
+    /// kept when the records below `trimmed` were forgotten.
+    fn before(&self, db: &Connection, at: RecordNumber) -> rusqlite::Result<Origin> {
+        let (start, end) = row_ids(self.id, at);
+        let columns = Decoded::COLUMNS;
+        let select = format!(
+            "SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT {LOOK_BACK}"
+        );
+        let mut statement = db.prepare_cached(&select)?;
+        let mut rows = statement.query((start, end))?;
+        while let Some(row) = rows.next()? {
+            if let Some(found) = Decoded::new(row)? {
+                return Ok(found.origin);
+            }
+        }
+        let lineage = trimmed_lineage(db, &self.name)?.unwrap_or(Lineage::NONE);
+        Ok(Origin { first: self.trimmed, lineage, parent: Lineage::NONE })
+    }
+}
+
+/// Damaged rows that are looked behind for a sound one.
+const LOOK_BACK: usize = 8;
+
+fn lineage_key(stream: &str) -> String {
+    format!("lineage/{stream}")
+}
+
+fn trimmed_lineage(db: &Connection, stream: &str) -> rusqlite::Result<Option<Lineage>> {
+    let select = "SELECT value FROM stayfast_meta WHERE key = ?1";
+    let found = db.prepare_cached(select)?.query_row([lineage_key(stream)], |row| row.get::<_, i64>(0)).optional()?;
+    Ok(found.map(|lineage| Lineage(lineage as u64)))
+}
+
+/// Keeps the lineage of record `to - 1`, which is about to be forgotten: if the record after it is damaged, nothing else
+/// says what it continues, and the receiver would take the gap for another history.
+pub(crate) fn keep_lineage(tx: &Connection, stream: &Stream, to: RecordNumber) -> rusqlite::Result<()> {
+    struct Look(Lineage);
+    impl Visit for Look {
+        fn record(&mut self, origin: &Origin, _: RecordNumber, _: &[u8]) -> bool {
+            self.0 = origin.lineage;
+            false
+        }
+        fn gap(&mut self, origin: &Origin, _: RecordNumber, _: u64) -> bool {
+            self.0 = origin.lineage;
+            false
+        }
+        fn damaged(&mut self, _: i64) {}
+    }
+    let mut look = Look(stream.tail.lineage);
+    if to <= stream.tail.first {
+        walk(tx, stream, RecordNumber(to.0.saturating_sub(1)), &mut look)?;
+    }
+    if trimmed_lineage(tx, &stream.name)? != Some(look.0) {
+        let insert = "INSERT INTO stayfast_meta (key, value) VALUES (?1, ?2) \
+                      ON CONFLICT DO UPDATE SET value = excluded.value";
+        tx.prepare_cached(insert)?.execute((lineage_key(&stream.name), look.0.0 as i64))?;
+    }
+    Ok(())
 }
 
 /// Who looks at the records of a walk. A method that returns false ends it.
@@ -70,7 +129,8 @@ pub(crate) fn walk(
     visit: &mut impl Visit,
 ) -> rusqlite::Result<()> {
     let mut at = from.max(stream.trimmed);
-    let mut before = Origin::default();
+    // Looked for only if it is needed.
+    let mut before = None;
     let columns = Decoded::COLUMNS;
     let select = format!("SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id");
     let mut statement = db.prepare_cached(&select)?;
@@ -84,16 +144,20 @@ pub(crate) fn walk(
         if found.end() <= at {
             continue;
         }
-        if found.first > at && !gap(at, found.first, &found.origin, &before, visit) {
-            return Ok(());
+        if found.first > at {
+            let before = before.map_or_else(|| stream.before(db, at), Ok)?;
+            if !gap(at, found.first, &found.origin, &before, visit) {
+                return Ok(());
+            }
         }
         at = at.max(found.first);
         if !show(&found, at, visit) {
             return Ok(());
         }
-        (at, before) = (found.end(), found.origin);
+        (at, before) = (found.end(), Some(found.origin));
     }
     if at < stream.next {
+        let before = before.map_or_else(|| stream.before(db, at), Ok)?;
         gap(at, stream.next, &stream.tail, &before, visit);
     }
     Ok(())
