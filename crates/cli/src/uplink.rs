@@ -40,6 +40,7 @@ pub struct Uplink {
     /// Whom the link is to reach, and the key file.
     peer: Option<(Peer, PathBuf)>,
     link: Option<Link>,
+    began: Instant,
     /// When it was last tried to run the link here.
     tried: Instant,
     /// What the process that runs the link has noted.
@@ -71,6 +72,7 @@ impl Uplink {
             outbox,
             peer: None,
             link: None,
+            began: now,
             tried: now,
             notes: BTreeMap::new(),
             health: Health::default(),
@@ -126,7 +128,19 @@ impl Uplink {
             return Ok(Some("the process that ran the link has ended: the link runs here from now on".to_string()));
         }
         self.notes = self.outbox.notes().unwrap_or_default().into_iter().collect();
+        self.health.silent_for = self.noted_silence();
         Ok(None)
+    }
+
+    /// For how long the peer has not answered the process that runs the link, as that has noted.
+    fn noted_silence(&self) -> Option<Duration> {
+        let (peer, _) = self.peer.as_ref()?;
+        let figures = Figures::parse(self.notes.get(&Figures::key(&peer.host))?)?;
+        let silent = match figures.last_heard {
+            0 => self.began.elapsed(),
+            heard => Duration::from_secs(figures.written.saturating_sub(heard)),
+        };
+        (figures.in_flight > 0).then_some(silent)
     }
 
     /// How far each stream of the outbox is known to be stored.

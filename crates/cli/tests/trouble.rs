@@ -153,3 +153,20 @@ fn records_of_others_end_a_resumed_input() {
     let told = common::read(&pair.place.path("send.log"));
     assert!(told.contains("another process has put 1 record into stream 's' meanwhile"), "{told}");
 }
+
+#[test]
+fn a_send_that_only_appends_passes_on_what_the_link_has_noted() {
+    let pair = Pair::new();
+    let owner = pair.spawn("--stream a");
+    owner.0.stdin.as_ref().unwrap().write_all(b"one\n").unwrap();
+    until("it runs the link", || !pair.is_link_free());
+    let waiting = pair.spawn_logged("--stream b", "waiting.log");
+    waiting.0.stdin.as_ref().unwrap().write_all(b"two\n").unwrap();
+    let told = || common::read(&pair.place.path("waiting.log"));
+    until("nobody answers", || told().contains("no answer from 127.0.0.1"));
+    // The receiver comes, and does not take stream b.
+    let list = common::read(&pair.place.path("authorized"));
+    std::fs::write(pair.place.path("authorized"), list.replace("in=*", "in=a")).unwrap();
+    let _hub = pair.listen(&[]);
+    until("b stands still", || told().contains("stream 'b' stands still: the receiver refuses record 0"));
+}
