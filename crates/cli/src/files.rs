@@ -30,6 +30,12 @@ pub fn public_key(text: &str) -> Result<PublicKey, String> {
     text.parse().map_err(|e| format!("{e}"))
 }
 
+/// Opens an outbox that is there already, to look at it: nothing is changed.
+pub fn outbox_to_read(path: &Path) -> Outcome<SqliteOutbox> {
+    fs::metadata(path).map_err(|e| Failure::file(path, &e))?;
+    SqliteOutbox::open_read_only(path).map_err(|e| Failure::store(path, &e))
+}
+
 /// Opens an outbox that is there already.
 pub fn outbox(path: &Path) -> Outcome<SqliteOutbox> {
     // SQLite's own words for it ("unable to open database file") help nobody.

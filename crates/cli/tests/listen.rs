@@ -194,12 +194,14 @@ fn a_list_that_is_wrong_is_told_and_its_good_lines_count() {
 
 #[test]
 fn an_inbox_that_is_away_stores_nothing_and_ends_listen() {
-    let away = |pair: &Pair, name: &str| std::fs::rename(pair.place.path(name), pair.place.path("away")).unwrap();
-    type Change<'a> = (&'a str, &'a dyn Fn(&Pair));
-    let changes: [Change<'_>; 3] = [
-        ("hub.db is gone", &|pair| away(pair, "hub.db")),
-        ("hub.db-wal is gone", &|pair| away(pair, "hub.db-wal")),
-        ("hub.db is another file now", &|pair| {
+    type Change = fn(&Pair);
+    fn away(pair: &Pair, name: &str) {
+        std::fs::rename(pair.place.path(name), pair.place.path("away")).unwrap();
+    }
+    let changes: [(&str, Change); 3] = [
+        ("hub.db is gone", |pair| away(pair, "hub.db")),
+        ("hub.db-wal is gone", |pair| away(pair, "hub.db-wal")),
+        ("hub.db is another file now", |pair| {
             away(pair, "hub.db");
             std::fs::copy(pair.place.path("away"), pair.place.path("hub.db")).unwrap();
         }),
@@ -218,4 +220,39 @@ fn an_inbox_that_is_away_stores_nothing_and_ends_listen() {
             assert_eq!(common::read(&pair.place.path("got")), "one\n", "no command runs for nothing");
         }
     }
+}
+
+#[test]
+fn a_bad_page_of_the_outbox_is_named_and_salvage_lets_the_rest_go_on() {
+    let pair = Pair::new();
+    pair.send("--stream s --no-wait", b"").expect(0);
+    for n in 0..300 {
+        pair.place.outbox("edge.db", "s", &[format!("{n:0500}").as_bytes()]);
+    }
+    let _hub = pair.listen(&[]);
+    let db = rusqlite::Connection::open(pair.place.path("edge.db")).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let pages =
+        "SELECT pageno FROM dbstat WHERE name = 'stayfast_outbox' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2";
+    let page: i64 = db.query_row(pages, [], |row| row.get(0)).unwrap();
+    db.close().unwrap();
+    pair.place.overwrite("edge.db", (page as u64 - 1) * 2048, &[0; 2048]);
+
+    let halted = pair.send("--stream s --timeout 30s", b"").expect(1);
+    assert!(halted.err.contains("the outbox cannot be read") && halted.err.contains("outbox salvage"), "{halted:?}");
+    let verdict = pair.place.run("outbox verify edge.db").expect(1);
+    assert!(verdict.out.contains("on pages that cannot be read from number"), "{verdict:?}");
+    assert!(verdict.err.contains("`stayfast outbox salvage edge.db`"), "{verdict:?}");
+    let exported = pair.place.run("outbox export edge.db --stream s").expect(1);
+    assert!(exported.out.lines().count() > 100 && exported.err.contains("on pages that cannot"), "{}", exported.err);
+    let salvaged = pair.place.run("outbox salvage edge.db --json").expect(0).json();
+    let lost = salvaged["lost"][0]["count"].as_u64().unwrap();
+    pair.send("--stream s --timeout 30s", b"");
+    let hub = rusqlite::Connection::open(pair.place.path("hub.db")).unwrap();
+    let count = |which: &str| {
+        let count = format!("SELECT count(*) FROM stayfast_records WHERE hole IS {which}");
+        hub.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap() as u64
+    };
+    until(|| count("NULL") + lost == 300, || "the rest arrives".to_string());
+    assert_eq!(count("'gap'"), lost, "and what is lost is told");
 }

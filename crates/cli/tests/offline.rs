@@ -139,6 +139,7 @@ fn every_command_has_help_with_examples() {
         "outbox verify",
         "outbox export",
         "outbox drop",
+        "outbox salvage",
         "badnet",
         "demo",
         "completions",

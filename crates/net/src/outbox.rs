@@ -2,8 +2,8 @@
 
 use crate::command::{Answer, Command};
 use crate::gaps::Gaps;
-use crate::shared::{PeerRef, Shared};
-use stayfast_handoff::{Consumer, PopError, Producer};
+use crate::shared::{PeerRef, Progress, Shared, Trouble};
+use stayfast_handoff::{Consumer, PopError, Producer, Watch};
 use stayfast_store::{AppendError, Appended, Hole, Loaded, Outbox, StoreDone, StoreError, StoreOp, perform};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -81,8 +81,13 @@ impl OutboxThread {
         match request {
             OutboxRequest::Op(op) => {
                 if let Some(done) = perform(op, Some(&mut *self.store), None) {
-                    if let StoreDone::Read { stream, result: Ok(loaded), .. } = &done {
-                        self.count_gaps(stream, loaded);
+                    if let StoreDone::Read { stream, result, .. } = &done {
+                        if let Ok(loaded) = result {
+                            self.count_gaps(stream, loaded);
+                        }
+                        if let Some(progress) = self.shared.progress(self.peer, stream) {
+                            tell_trouble(&progress, result.as_ref().err());
+                        }
                     }
                     let _ = self.commands.push(Command::OutboxDone(self.peer, done), None);
                 }
@@ -173,7 +178,11 @@ impl OutboxThread {
         match self.store.changed() {
             Ok(true) => self.announce_all(),
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the outbox cannot be watched"),
+            Err(error) => {
+                tracing::warn!(%error, "the outbox cannot be watched");
+                let streams = self.shared.streams(self.peer);
+                streams.iter().for_each(|progress| tell_trouble(progress, Some(&error)));
+            }
         }
     }
 
@@ -182,5 +191,14 @@ impl OutboxThread {
             Ok(tails) => tails.iter().for_each(|tail| self.shared.appended(self.peer, &tail.stream, tail.next)),
             Err(error) => tracing::warn!(%error, "the outbox cannot be read"),
         }
+    }
+}
+
+/// A stream that cannot be read stands still, and whoever waits for it learns why. It ends when it can be read again.
+fn tell_trouble(progress: &Watch<Progress>, error: Option<&StoreError>) {
+    let trouble = error.cloned().map(Trouble::Unreadable);
+    let now = progress.get().trouble;
+    if now != trouble && (trouble.is_some() || matches!(now, Some(Trouble::Unreadable(_)))) {
+        progress.update(|progress| progress.trouble = trouble);
     }
 }

@@ -60,7 +60,7 @@ pub enum Trouble {
         ours: RecordNumber,
     },
     /// The outbox does not give its records out.
-    #[error("its records cannot be read: {0}")]
+    #[error("the outbox cannot be read: {0}")]
     Unreadable(StoreError),
 }
 
@@ -202,6 +202,12 @@ impl Shared {
 
     pub fn progress(&self, peer: PeerRef, stream: &str) -> Option<Arc<Watch<Progress>>> {
         self.registry.update(|registry| registry.peers.get_mut(&peer).map(|entry| entry.progress(stream)))
+    }
+
+    /// All streams of a peer.
+    pub fn streams(&self, peer: PeerRef) -> Vec<Arc<Watch<Progress>>> {
+        let streams = |entry: &Entry| entry.streams.values().cloned().collect();
+        self.registry.update(|registry| registry.peers.get(&peer).map(streams).unwrap_or_default())
     }
 
     pub fn knows(&self, peer: PeerRef) -> bool {

@@ -1,6 +1,6 @@
-use crate::outbox::SqliteOutbox;
+use crate::outbox::{SqliteOutbox, Unreadable};
 use crate::walk::{Stream, Visit, walk};
-use stayfast_store::{Item, Loaded, Origin, Outbox, StoreError};
+use stayfast_store::{Item, Loaded, Origin, StoreError};
 use stayfast_units::RecordNumber;
 
 /// Bytes of bodies looked at in one transaction, so that writers are never held up.
@@ -46,10 +46,12 @@ pub struct Verdict {
     pub records: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Damaged or missing records.
+    /// Damaged or missing records, and those on pages that cannot be read.
     pub lost: u64,
-    /// Where: the first 1024.
+    /// Where they are damaged or missing, and a receiver is told so: the first 1024.
     pub damage: Vec<Damage>,
+    /// Where pages cannot be read, so that the stream stands still before them: the first 1024.
+    pub unreadable: Vec<Damage>,
     /// What SQLite's own check of the file says; empty if it is sound.
     pub structure: Vec<String>,
 }
@@ -69,27 +71,33 @@ impl SqliteOutbox {
         Ok(streams.into_iter().map(info).collect())
     }
 
-    /// Shows the records of a stream from `from` on, in order, until `show` returns false or there are no more.
+    /// Shows the records of a stream from `from` on, in order, until `show` returns false or there are no more. Returns
+    /// what had to be left out because its pages cannot be read: the first 1024 places.
     pub fn export(
         &mut self,
         stream: &str,
         from: RecordNumber,
         mut show: impl FnMut(&Origin, Item<'_>) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut at = from;
+    ) -> Result<Vec<Damage>, StoreError> {
+        let (mut at, mut left_out) = (from, Vec::new());
         loop {
-            let window = self.read(stream, at, WINDOW)?;
-            let Some(last) = window.last() else { return Ok(()) };
+            let (window, unreadable) = self.read_window(stream, at, WINDOW, true)?;
+            let Some(last) = window.last() else {
+                let Some(Unreadable { first, count: count @ 1.., .. }) = unreadable else { return Ok(left_out) };
+                list(&mut left_out, stream, first, count);
+                at = first.plus(count);
+                continue;
+            };
             at = last.run.end();
             let mut items = window.iter().flat_map(|Loaded { origin, run }| run.iter().map(move |item| (origin, item)));
             if !items.all(|(origin, item)| show(origin, item)) {
-                return Ok(());
+                return Ok(left_out);
             }
         }
     }
 
     /// Checks every checksum and the structure of the file. Damaged rows are copied to the quarantine, as when they
-    /// are read.
+    /// are read, unless it was opened read-only.
     pub fn verify(&mut self) -> Result<Verdict, StoreError> {
         let mut auditor = Auditor::default();
         for stream in self.owned.read(|db| Ok(Stream::all(db)?))? {
@@ -110,7 +118,8 @@ impl SqliteOutbox {
         auditor.verdict.structure = self.owned.read(|db| {
             let mut statement = db.prepare("PRAGMA integrity_check(100)")?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-            Ok(lines.collect::<Result<Vec<_>, _>>()?)
+            // The check itself may end at a bad page.
+            Ok(lines.map(|line| line.unwrap_or_else(|e| e.to_string())).collect())
         })?;
         auditor.verdict.structure.retain(|line| line != "ok");
         Ok(auditor.verdict)
@@ -151,17 +160,32 @@ impl Visit for Auditor {
     fn gap(&mut self, _: &Origin, first: RecordNumber, count: u64) -> bool {
         self.verdict.lost += count;
         self.at = first.plus(count);
-        let (stream, listed) = (&self.stream, &mut self.verdict.damage);
-        let more = listed.len() < MAX_LISTED;
-        match listed.last_mut().filter(|last| last.stream == *stream && last.first.plus(last.count) == first) {
-            Some(last) => last.count += count,
-            None if more => listed.push(Damage { stream: stream.clone(), first, count }),
-            None => {}
-        }
+        list(&mut self.verdict.damage, &self.stream, first, count);
         true
     }
 
     fn damaged(&mut self, id: i64) {
         self.damaged.push(id);
+    }
+
+    fn unreadable(&mut self, _: RecordNumber, _: &rusqlite::Error) -> bool {
+        true
+    }
+
+    fn skipped(&mut self, first: RecordNumber, count: u64) -> bool {
+        self.verdict.lost += count;
+        self.at = first.plus(count);
+        list(&mut self.verdict.unreadable, &self.stream, first, count);
+        true
+    }
+}
+
+/// Adds to a list of damages that is in order.
+pub(crate) fn list(listed: &mut Vec<Damage>, stream: &str, first: RecordNumber, count: u64) {
+    let more = listed.len() < MAX_LISTED;
+    match listed.last_mut().filter(|last| last.stream == stream && last.first.plus(last.count) == first) {
+        Some(last) => last.count += count,
+        None if more => listed.push(Damage { stream: stream.to_string(), first, count }),
+        None => {}
     }
 }

@@ -1,5 +1,5 @@
 use crate::error::{Fail, translate};
-use crate::place::Place;
+use crate::place::{self, Frozen, Place};
 use crate::schema::{attach, check};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use stayfast_store::{AppendError, Level, Limits, StoreError};
@@ -69,6 +69,9 @@ pub(crate) struct Owned {
     pub level: Level,
     data_version: i64,
     place: Place,
+    /// The file as it was when it was opened without locks.
+    frozen: Option<Frozen>,
+    read_only: bool,
     /// Why nothing is done any more: a sync failed, or the file is elsewhere.
     poisoned: Option<StoreError>,
 }
@@ -83,15 +86,54 @@ impl Owned {
         db.busy_timeout(options.busy).map_err(|e| translate(&e))?;
         // Before any setting: the file may be somebody else's.
         if check(&db)?.is_none() && !options.create {
-            return Err(StoreError::Io("there is no store in this file".to_string()));
+            return Err(no_store());
         }
         configure(&db, options).map_err(|e| translate(&e))?;
         let id = attach(&db, options)?;
         let (level, _) = level_of(&db)?;
-        let mut owned = Owned { db, id, level, data_version: 0, place: Place::new(path), poisoned: None };
+        let place = Place::new(path);
+        let mut owned = Owned { db, id, level, data_version: 0, place, frozen: None, read_only: false, poisoned: None };
         owned.settle()?;
         owned.changed()?;
         Ok(owned)
+    }
+
+    /// Opens the store of a file for looking, which changes nothing.
+    pub fn open_read_only(path: &Path) -> Result<Owned, StoreError> {
+        let alone = !place::log(path).exists();
+        let frozen = || Frozen::new(path).and_then(|frozen| Ok((Owned::reading(path, true)?, Some(frozen))));
+        let opened = match alone {
+            // Nobody has it open: to read it the usual way would make a log beside it, and leave it there.
+            true => frozen(),
+            // Nor has anybody if the log is empty, and no index of it can be made.
+            false => Owned::reading(path, false).map(|opened| (opened, None)).or_else(|e| frozen().map_err(|_| e)),
+        };
+        let ((db, id), frozen) = opened?;
+        let place = Place::new(path);
+        Ok(Owned { db, id, level: Level::Memory, data_version: 0, place, frozen, read_only: true, poisoned: None })
+    }
+
+    fn reading(path: &Path, immutable: bool) -> Result<(Connection, StoreId), StoreError> {
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut name = path.to_path_buf();
+        if immutable {
+            flags |= OpenFlags::SQLITE_OPEN_URI;
+            name = place::uri(path, "immutable=1").into();
+        }
+        let open = || -> rusqlite::Result<Connection> {
+            let db = Connection::open_with_flags(name, flags)?;
+            db.busy_timeout(Options::default().busy)?;
+            // Else a file that was cut short is refused as a whole. Nothing can be written here.
+            db.pragma_update(None, "writable_schema", true)?;
+            Ok(db)
+        };
+        let db = open().map_err(|e| translate(&e))?;
+        let id = check(&db)?.ok_or_else(no_store)?;
+        Ok((db, id))
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// A process that was killed between the write and the sync of a commit has left a log whose last commits are
@@ -127,6 +169,9 @@ impl Owned {
             let tx = Transaction::new_unchecked(&owned.db, TransactionBehavior::Deferred)?;
             let found = f(&tx)?;
             tx.finish()?;
+            if let Some(frozen) = &owned.frozen {
+                frozen.check()?;
+            }
             Ok(found)
         })
     }
@@ -187,6 +232,10 @@ impl Owned {
             })
         })?)
     }
+}
+
+fn no_store() -> StoreError {
+    StoreError::Io("there is no store in this file".to_string())
 }
 
 fn synchronous(level: Level) -> &'static str {

@@ -44,6 +44,17 @@ impl SqliteOutbox {
         Ok(SqliteOutbox { owned, path: path.to_path_buf(), limits: options.limits, lineages: Lineages::default() })
     }
 
+    /// Opens a store to look at it: nothing is changed, not even beside the file if that can be avoided, so that it works
+    /// on a read-only file system, on a full one, and for a user who may only read. Appends and trims fail.
+    ///
+    /// What a process that was killed has left in the log is seen, though perhaps not yet durable.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteOutbox, StoreError> {
+        let path = path.as_ref();
+        let owned = Owned::open_read_only(path)?;
+        let (limits, lineages) = (Limits::default(), Lineages::default());
+        Ok(SqliteOutbox { owned, path: path.to_path_buf(), limits, lineages })
+    }
+
     /// Takes the right to run the link of this store.
     pub fn lock_link(&self) -> Result<LinkLock, LinkLockError> {
         LinkLock::take(&self.path)
@@ -54,10 +65,28 @@ impl SqliteOutbox {
         self.owned.level
     }
 
+    /// Records from `from` on, up to a place that cannot be read. If that is where they begin and `behind` is set, says
+    /// how long it is.
+    pub(crate) fn read_window(
+        &mut self,
+        stream: &str,
+        from: RecordNumber,
+        max_bytes: usize,
+        behind: bool,
+    ) -> Result<(Vec<Loaded>, Option<Unreadable>), StoreError> {
+        let mut reader = Reader { max_bytes, behind, ..Reader::default() };
+        self.owned.read(|db| match Stream::find(db, stream)? {
+            Some(stream) => Ok(walk(db, &stream, from, &mut reader)?),
+            None => Ok(()),
+        })?;
+        self.quarantine(&reader.damaged);
+        Ok((reader.loaded, reader.unreadable))
+    }
+
     /// Keeps a copy of rows that were found damaged. The rows stay where they are until they are trimmed, and read as
     /// gaps; a copy that cannot be made now is made at the next read.
     pub(crate) fn quarantine(&mut self, rows: &[i64]) {
-        if rows.is_empty() {
+        if rows.is_empty() || self.owned.is_read_only() {
             return;
         }
         let copy = "INSERT OR IGNORE INTO stayfast_quarantine (id, count, opened, lineage, parent, sum, records, bodies) \
@@ -89,13 +118,17 @@ impl Outbox for SqliteOutbox {
     }
 
     fn read(&mut self, stream: &str, from: RecordNumber, max_bytes: usize) -> Result<Vec<Loaded>, StoreError> {
-        let mut reader = Reader { loaded: Vec::new(), damaged: Vec::new(), bytes: 0, count: 0, max_bytes };
-        self.owned.read(|db| match Stream::find(db, stream)? {
-            Some(stream) => Ok(walk(db, &stream, from, &mut reader)?),
-            None => Ok(()),
-        })?;
-        self.quarantine(&reader.damaged);
-        Ok(reader.loaded)
+        let (loaded, unreadable) = self.read_window(stream, from, max_bytes, false)?;
+        match unreadable {
+            // What comes before it goes out first.
+            Some(Unreadable { first, why, .. }) if loaded.is_empty() => {
+                let (first, path) = (first.0, self.path.display());
+                let remedy =
+                    format!("`stayfast outbox salvage {path}` gives up what cannot be read and keeps the rest");
+                Err(StoreError::Corrupt { what: format!("record {first} of stream '{stream}': {why}; {remedy}") })
+            }
+            _ => Ok(loaded),
+        }
     }
 
     fn trim(&mut self, stream: &str, to: RecordNumber) -> Result<(), StoreError> {
@@ -146,13 +179,25 @@ pub(crate) fn pairs(db: &Connection, select: &str) -> Result<Vec<(String, String
     ask().map_err(|e| translate(&e))
 }
 
+/// A place in a stream where pages cannot be read.
+pub(crate) struct Unreadable {
+    pub first: RecordNumber,
+    /// 0 if that was not asked for.
+    pub count: u64,
+    pub why: String,
+}
+
 /// Collects what `Outbox::read` promises.
+#[derive(Default)]
 struct Reader {
     loaded: Vec<Loaded>,
     damaged: Vec<i64>,
     bytes: usize,
     count: usize,
     max_bytes: usize,
+    /// Look how long an unreadable place is.
+    behind: bool,
+    unreadable: Option<Unreadable>,
 }
 
 impl Reader {
@@ -183,5 +228,17 @@ impl Visit for Reader {
 
     fn damaged(&mut self, id: i64) {
         self.damaged.push(id);
+    }
+
+    fn unreadable(&mut self, first: RecordNumber, why: &rusqlite::Error) -> bool {
+        self.unreadable = Some(Unreadable { first, count: 0, why: why.to_string() });
+        self.behind && self.loaded.is_empty()
+    }
+
+    fn skipped(&mut self, _: RecordNumber, count: u64) -> bool {
+        if let Some(unreadable) = &mut self.unreadable {
+            unreadable.count = count;
+        }
+        false
     }
 }

@@ -1,5 +1,5 @@
 use crate::row::{Decoded, row_ids};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use stayfast_store::Origin;
 use stayfast_units::{Lineage, RecordNumber};
 
@@ -66,6 +66,62 @@ impl Stream {
         let lineage = trimmed_lineage(db, &self.name)?.unwrap_or(Lineage::NONE);
         Ok(Origin { first: self.trimmed, lineage, parent: Lineage::NONE })
     }
+
+    /// The same; that of a row that begins with `number` if the pages before it cannot be read.
+    fn row_with(&self, db: &Connection, number: RecordNumber) -> rusqlite::Result<i64> {
+        or_if_corrupt(self.row_of(db, number), self.row_at(number))
+    }
+
+    /// The first number of the first row that is held: it may begin before what is trimmed.
+    pub fn begin(&self, db: &Connection) -> rusqlite::Result<RecordNumber> {
+        Ok(RecordNumber((self.row_with(db, self.trimmed)? - self.row_at(RecordNumber::ZERO)) as u64))
+    }
+
+    /// The id of a row that begins with `number`.
+    pub fn row_at(&self, number: RecordNumber) -> i64 {
+        row_ids(self.id, number).1
+    }
+
+    /// The first number at `from` or behind with which a row begins that can be read; the end if there is none.
+    ///
+    /// Tries number after number, so that a sound page between two bad ones is found; far away from `from`, in steps of
+    /// a thousandth of the way, so that it ends. Each try is a search in the tree.
+    pub fn readable(&self, db: &Connection, from: RecordNumber) -> rusqlite::Result<RecordNumber> {
+        let (mut bad, mut far) = (None, 0);
+        let mut found = loop {
+            let at = from.plus(far);
+            if at >= self.next {
+                break self.next;
+            }
+            match self.row_from(db, at)? {
+                Some(row) => break row,
+                None => bad = Some(at),
+            }
+            far += 1 + (far >> 10);
+        };
+        // The step may have gone too far.
+        let (Some(mut bad), mut good) = (bad, from.plus(far).min(self.next)) else { return Ok(found) };
+        while good.0 - bad.0 > 1 {
+            let middle = bad.plus((good.0 - bad.0) / 2);
+            match self.row_from(db, middle)? {
+                Some(row) => (good, found) = (middle, row),
+                None => bad = middle,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first row at `from` or behind, by its first number, the end if there is none; `None` if that is on a page
+    /// that cannot be read.
+    fn row_from(&self, db: &Connection, from: RecordNumber) -> rusqlite::Result<Option<RecordNumber>> {
+        let columns = Decoded::COLUMNS;
+        let select = format!("SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 1");
+        let mut statement = db.prepare_cached(&select)?;
+        let range = (self.row_at(from), self.row_at(self.next));
+        let found = statement.query_row(range, |row| Decoded::new(row).and_then(|_| row.get::<_, i64>(0))).optional();
+        let first = |id: Option<i64>| id.map_or(self.next, |id| from.plus((id - range.0) as u64));
+        or_if_corrupt(found.map(|id| Some(first(id))), None)
+    }
 }
 
 /// Damaged rows that are looked behind for a sound one.
@@ -95,6 +151,12 @@ pub(crate) fn keep_lineage(tx: &Connection, stream: &Stream, to: RecordNumber) -
             false
         }
         fn damaged(&mut self, _: i64) {}
+        fn unreadable(&mut self, _: RecordNumber, _: &rusqlite::Error) -> bool {
+            false
+        }
+        fn skipped(&mut self, _: RecordNumber, _: u64) -> bool {
+            false
+        }
     }
     let mut look = Look(stream.tail.lineage);
     if to <= stream.tail.first {
@@ -116,6 +178,18 @@ pub(crate) trait Visit {
     fn gap(&mut self, origin: &Origin, first: RecordNumber, count: u64) -> bool;
     /// The row with this id is damaged, as a whole or in part.
     fn damaged(&mut self, id: i64);
+    /// SQLite cannot read the pages that hold record `first`, and why. Is what lies behind them wanted?
+    fn unreadable(&mut self, first: RecordNumber, why: &rusqlite::Error) -> bool;
+    /// What was unreadable are these numbers.
+    fn skipped(&mut self, first: RecordNumber, count: u64) -> bool;
+}
+
+/// How far a walk has come.
+struct Walk<'a> {
+    stream: &'a Stream,
+    at: RecordNumber,
+    /// Origin of the row before; it is looked for only if it is needed.
+    before: Option<Origin>,
 }
 
 /// Shows every number of the stream from `from` on to `visit`, in order and without omission.
@@ -128,39 +202,76 @@ pub(crate) fn walk(
     from: RecordNumber,
     visit: &mut impl Visit,
 ) -> rusqlite::Result<()> {
-    let mut at = from.max(stream.trimmed);
-    // Looked for only if it is needed.
-    let mut before = None;
-    let columns = Decoded::COLUMNS;
-    let select = format!("SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id");
-    let mut statement = db.prepare_cached(&select)?;
-    let (_, end) = row_ids(stream.id, stream.next);
-    let mut rows = statement.query((stream.row_of(db, at)?, end))?;
-    while let Some(row) = rows.next()? {
-        let Some(found) = Decoded::new(row)? else {
-            visit.damaged(row.get(0)?);
-            continue;
+    let mut walk = Walk { stream, at: from.max(stream.trimmed), before: None };
+    // A row may have begun before.
+    let mut start = stream.row_with(db, walk.at)?;
+    let mut failed = None;
+    loop {
+        let why = match walk.sound(db, start, visit) {
+            Err(why) if is_corrupt(&why) => why,
+            ended => return ended,
         };
-        if found.end() <= at {
-            continue;
-        }
-        if found.first > at {
-            let before = before.map_or_else(|| stream.before(db, at), Ok)?;
-            if !gap(at, found.first, &found.origin, &before, visit) {
-                return Ok(());
-            }
-        }
-        at = at.max(found.first);
-        if !show(&found, at, visit) {
+        let first = walk.at;
+        if !visit.unreadable(first, &why) {
             return Ok(());
         }
-        (at, before) = (found.end(), Some(found.origin));
+        // The same row twice would be no way ahead.
+        let behind = stream.readable(db, if failed == Some(first) { first.next() } else { first })?;
+        failed = Some(behind);
+        let count = behind.0 - first.0;
+        if (count > 0 && !visit.skipped(first, count)) || behind >= stream.next {
+            return Ok(());
+        }
+        (walk.at, start) = (behind, stream.row_at(behind));
     }
-    if at < stream.next {
-        let before = before.map_or_else(|| stream.before(db, at), Ok)?;
-        gap(at, stream.next, &stream.tail, &before, visit);
+}
+
+impl Walk<'_> {
+    /// As far as pages can be read, from the row with id `start` on.
+    fn sound(&mut self, db: &Connection, start: i64, visit: &mut impl Visit) -> rusqlite::Result<()> {
+        let columns = Decoded::COLUMNS;
+        let select = format!("SELECT {columns} FROM stayfast_outbox WHERE id >= ?1 AND id < ?2 ORDER BY id");
+        let mut statement = db.prepare_cached(&select)?;
+        let mut rows = statement.query((start, self.stream.row_at(self.stream.next)))?;
+        while let Some(row) = rows.next()? {
+            let Some(found) = Decoded::new(row)? else {
+                visit.damaged(row.get(0)?);
+                continue;
+            };
+            if found.end() <= self.at {
+                continue;
+            }
+            if found.first > self.at && !gap(self.at, found.first, &found.origin, &self.before(db)?, visit) {
+                return Ok(());
+            }
+            self.at = self.at.max(found.first);
+            if !show(&found, self.at, visit) {
+                return Ok(());
+            }
+            (self.at, self.before) = (found.end(), Some(found.origin));
+        }
+        if self.at < self.stream.next {
+            gap(self.at, self.stream.next, &self.stream.tail, &self.before(db)?, visit);
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn before(&self, db: &Connection) -> rusqlite::Result<Origin> {
+        let unknown = Origin { first: self.stream.trimmed, lineage: Lineage::NONE, parent: Lineage::NONE };
+        self.before.map_or_else(|| or_if_corrupt(self.stream.before(db, self.at), unknown), Ok)
+    }
+}
+
+/// Pages were read, but they are not what SQLite has written.
+pub(crate) fn is_corrupt(e: &rusqlite::Error) -> bool {
+    e.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
+fn or_if_corrupt<T>(result: rusqlite::Result<T>, instead: T) -> rusqlite::Result<T> {
+    match result {
+        Err(e) if is_corrupt(&e) => Ok(instead),
+        other => other,
+    }
 }
 
 /// The records of a sound row from `at` on.

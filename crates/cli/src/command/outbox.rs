@@ -8,14 +8,15 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use stayfast::Gaps;
 use stayfast_store::{Hole, Item, Origin, Outbox};
-use stayfast_store_sqlite::{Quarantined, Verdict};
+use stayfast_store_sqlite::{Damage, LinkLock, Quarantined, SqliteOutbox, Verdict};
 use stayfast_units::RecordNumber;
+use std::fs;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Look into an outbox: list its streams, verify it, export records, give records up
+/// Look into an outbox: list its streams, verify it, export records, give records up; salvage one that is damaged
 ///
-/// Works while a link runs, except for `drop`, and on a copy.
+/// Looking works while a link runs, on a copy, and where nothing can be written.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Arguments {
@@ -29,6 +30,7 @@ enum What {
     Verify(Verify),
     Export(Export),
     Drop(Drop),
+    Salvage(Salvage),
 }
 
 impl Arguments {
@@ -38,6 +40,7 @@ impl Arguments {
             What::Verify(verify) => verify.run(),
             What::Export(export) => export.run(),
             What::Drop(drop) => drop.run(),
+            What::Salvage(salvage) => salvage.run(),
         }
     }
 }
@@ -57,7 +60,7 @@ struct Ls {
 
 impl Ls {
     fn run(self) -> Outcome {
-        let mut outbox = files::outbox(&self.db)?;
+        let mut outbox = files::outbox_to_read(&self.db)?;
         let streams = outbox.streams().map_err(|e| Failure::store(&self.db, &e))?;
         let quarantined = outbox.quarantined().map_err(|e| Failure::store(&self.db, &e))?;
         if self.format.json {
@@ -97,8 +100,8 @@ fn quarantined_json(q: &Quarantined) -> Value {
 
 /// Check every checksum and the structure of the file
 ///
-/// A damaged record never stops a stream: the receiver is told that its number is a gap. The row is copied to a
-/// quarantine table first. Exit code 1 if anything is damaged.
+/// A damaged record never stops a stream: the receiver is told that its number is a gap. Pages that cannot be read do
+/// stop it; `stayfast outbox salvage` keeps the rest. Exit code 1 if anything is damaged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -113,7 +116,7 @@ struct Verify {
 
 impl Verify {
     fn run(self) -> Outcome {
-        let mut outbox = files::outbox(&self.db)?;
+        let mut outbox = files::outbox_to_read(&self.db)?;
         let verdict = outbox.verify().map_err(|e| Failure::store(&self.db, &e))?;
         let quarantined = outbox.quarantined().map_err(|e| Failure::store(&self.db, &e))?;
         let mut json = verdict_json(&verdict);
@@ -122,26 +125,45 @@ impl Verify {
         self.format.print(&json, &text)?;
         match verdict.is_sound() {
             true => Ok(()),
-            false => Err(Failure::failed(format!("{} is damaged", self.db.display()))),
+            false if verdict.unreadable.is_empty() => Err(Failure::failed(format!("{} is damaged", self.db.display()))),
+            false => Err(Failure::failed(unreadable(&self.db))),
         }
     }
 }
 
+/// What to do about pages that cannot be read.
+fn unreadable(db: &Path) -> String {
+    let db = db.display();
+    format!(
+        "{db} has pages that cannot be read: restore them if you can; `stayfast outbox salvage {db}` gives up what is on \
+         them and keeps the rest"
+    )
+}
+
 fn verdict_json(verdict: &Verdict) -> Value {
-    let damage =
-        |d: &stayfast_store_sqlite::Damage| json!({ "stream": d.stream, "first": d.first.0, "count": d.count });
     json!({
         "sound": verdict.is_sound(), "records": verdict.records, "bytes": verdict.bytes, "lost": verdict.lost,
-        "damage": verdict.damage.iter().map(damage).collect::<Vec<_>>(), "structure": verdict.structure,
+        "damage": damage_json(&verdict.damage), "unreadable": damage_json(&verdict.unreadable),
+        "structure": verdict.structure,
     })
+}
+
+fn damage_json(damage: &[Damage]) -> Vec<Value> {
+    damage.iter().map(|d| json!({ "stream": d.stream, "first": d.first.0, "count": d.count })).collect()
+}
+
+fn damage_text(d: &Damage, what: &str) -> String {
+    let (first, count) = (human::count(d.first.0), human::records(d.count));
+    format!("{}: {count} {what} from number {first} on", d.stream)
 }
 
 fn verdict_text(verdict: &Verdict) -> String {
     let paint = Paint::stdout();
     let mut lines = vec![format!("{}, {}", human::records(verdict.records), human::bytes(verdict.bytes))];
-    for d in &verdict.damage {
-        let (first, count) = (human::count(d.first.0), human::records(d.count));
-        lines.push(paint.red(&format!("{}: {count} damaged or missing from number {first} on", d.stream)));
+    for (damage, what) in
+        [(&verdict.damage, "damaged or missing"), (&verdict.unreadable, "on pages that cannot be read")]
+    {
+        lines.extend(damage.iter().map(|d| paint.red(&damage_text(d, what))));
     }
     lines.extend(verdict.structure.iter().map(|line| paint.red(line)));
     if verdict.is_sound() {
@@ -179,7 +201,7 @@ struct Export {
 
 impl Export {
     fn run(self) -> Outcome {
-        let mut outbox = files::outbox(&self.db)?;
+        let mut outbox = files::outbox_to_read(&self.db)?;
         let streams = outbox.streams().map_err(|e| Failure::store(&self.db, &e))?;
         let Some(stream) = streams.iter().find(|s| s.name == self.stream) else {
             return Err(Failure::environment(no_such_stream(&self.db, &self.stream)));
@@ -194,10 +216,12 @@ impl Export {
             outcome = if self.format.json { out.json(origin, item) } else { out.plain(item) };
             outcome.is_ok()
         };
-        outbox.export(&self.stream, RecordNumber(self.from), show).map_err(|e| Failure::store(&self.db, &e))?;
+        let left_out = outbox.export(&self.stream, RecordNumber(self.from), show);
+        let left_out = left_out.map_err(|e| Failure::store(&self.db, &e))?;
         outcome?;
         out.out.flush()?;
-        match out.gaps {
+        left_out.iter().for_each(|d| remark(damage_text(d, "on pages that cannot be read")));
+        match out.gaps + left_out.iter().map(|d| d.count).sum::<u64>() {
             0 => Ok(()),
             gaps => Err(Failure::failed(format!("{} could not be exported", human::records(gaps)))),
         }
@@ -266,6 +290,39 @@ impl Drop {
             human::count(forgotten)
         );
         self.format.print(&json!({ "stream": self.stream, "dropped": dropped, "forgotten": forgotten }), &text)
+    }
+}
+
+/// Put a new file of all that can be read in place of a damaged outbox
+///
+/// Needed when pages of the file cannot be read, so that a stream stands still before them; `stayfast outbox verify` says
+/// which records are on them. They become gaps, and what is behind them goes on. That is final once the receiver was
+/// told, so restore the pages from a copy if there is one. Stop what uses the outbox first. The damaged file is kept
+/// beside it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stayfast outbox salvage edge.db              # the damaged file is edge.db.damaged then
+  stayfast outbox salvage edge.db --json | jq .lost")]
+struct Salvage {
+    /// The outbox
+    db: PathBuf,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Salvage {
+    fn run(self) -> Outcome {
+        fs::metadata(&self.db).map_err(|e| Failure::file(&self.db, &e))?;
+        let lock = LinkLock::take(&self.db).map_err(Failure::environment)?;
+        let salvaged = SqliteOutbox::salvage(&self.db, &lock).map_err(|e| Failure::store(&self.db, &e))?;
+        let json = json!({
+            "appends": salvaged.rows, "lost": damage_json(&salvaged.lost), "damaged_file": salvaged.damaged,
+        });
+        let mut lines: Vec<_> = salvaged.lost.iter().map(|d| damage_text(d, "lost")).collect();
+        let (rows, db, damaged) = (human::count(salvaged.rows), self.db.display(), salvaged.damaged.display());
+        lines.push(format!("{rows} appends are in {db} as they were; the damaged file is {damaged}"));
+        self.format.print(&json, &lines.join("\n"))
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> Outcome {
         let fail = |e| Failure::store(&self.db, &e);
-        let mut outbox = files::outbox(&self.db)?;
+        let mut outbox = files::outbox_to_read(&self.db)?;
         let streams = outbox.streams().map_err(fail)?;
         let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
         if streams.is_empty() && self.inbox()? {
