@@ -33,7 +33,7 @@ fn compare(dir: &Path, rounds: u64, records: usize, len: usize) -> Done<()> {
         Ok(())
     })?;
     let mut outbox = SqliteOutbox::open(&path, &Options::default())?;
-    let read = time(|| outbox.export("orders", RecordNumber(0), |_, _| true).map(drop))?;
+    let read = time(|| Ok(outbox.export("orders", RecordNumber(0), |_, _| true).map(drop)?))?;
     let all = RecordNumber(rounds * records as u64);
     let trim = time(|| Ok((1..=10).try_for_each(|i| outbox.trim("orders", RecordNumber(all.0 / 10 * i)))?))?;
     let deliver = deliver(&dir.join(format!("{rounds}-{records}-{len}-inbox.db")), rounds, &batch)?;
