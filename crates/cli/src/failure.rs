@@ -47,7 +47,7 @@ impl Failure {
     pub fn append(path: &Path, error: &AppendError) -> Failure {
         match error {
             AppendError::Store(error) => Failure::store(path, error),
-            AppendError::StreamName { .. } => Failure::environment(error),
+            AppendError::StreamName { .. } | AppendError::StreamNul => Failure::environment(error),
             _ => Failure::Failed(format!("{}: {error}", path.display())),
         }
     }

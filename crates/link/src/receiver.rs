@@ -253,7 +253,8 @@ impl Receiver {
         if let Some(i) = self.streams.iter().position(|s| s.is(store, name)) {
             return Ok(i);
         }
-        if !self.allow.iter().any(|pattern| matches(pattern, name)) {
+        // A name with a NUL cannot be given to a program, and no outbox takes one.
+        if name.contains('\0') || !self.allow.iter().any(|pattern| matches(pattern, name)) {
             return Err(Refusal::Unauthorized);
         }
         let full = self.streams.len() >= self.max_streams;
@@ -587,5 +588,18 @@ impl Receiver {
             view.answers.retain(|(alias, ..)| *alias != question.alias);
             view.answers.push_back((question.alias, question.nonce, position));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_nul_is_refused_whatever_is_allowed() {
+        let (config, allow) = (Config::default(), Vec::from(["*".into()]));
+        let mut receiver = Receiver::new(&config, "pi3".into(), allow, Vec::new(), Level::Power);
+        assert_eq!(receiver.stream_for(StoreId(1), "a\0b"), Err(Refusal::Unauthorized));
+        assert_eq!(receiver.stream_for(StoreId(1), "a b"), Ok(0));
     }
 }

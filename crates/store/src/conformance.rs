@@ -172,6 +172,7 @@ fn what_is_refused_leaves_no_trace<S: Subject<Store: Outbox>>(subject: &mut S) {
     let long = "x".repeat(MAX_STREAM_NAME + 1);
     assert_eq!(store.append(&long, &[b"x"]), Err(AppendError::StreamName { len: 256 }));
     assert_eq!(store.append("", &[b"x"]), Err(AppendError::StreamName { len: 0 }));
+    assert_eq!(store.append("a\0b", &[b"x"]), Err(AppendError::StreamNul));
     assert_eq!(store.append("a", &[]), Err(AppendError::Batch { records: 0, bytes: 0 }));
     let large = vec![0; (1 << 20) + 1];
     let refused = AppendError::TooLarge { record: large.len(), limit: 1 << 20 };
@@ -185,7 +186,7 @@ fn what_is_refused_leaves_no_trace<S: Subject<Store: Outbox>>(subject: &mut S) {
 fn any_bytes_and_names_pass<S: Subject<Store: Outbox>>(subject: &mut S) {
     let mut store = subject.fresh();
     let all: Vec<u8> = (0..=255).collect();
-    for name in ["a'b\"c", "ключ", " ", "%_\\", "\u{0}", &"n".repeat(MAX_STREAM_NAME)] {
+    for name in ["a'b\"c", "ключ", " ", "%_\\", "\u{1}", &"n".repeat(MAX_STREAM_NAME)] {
         store.append(name, &[&all, b"", &[0; 5000]]).expect("appends");
         store = subject.reopen(store);
         assert_eq!(bodies(&mut store, name, 0, 0, 1 << 20), [all.clone(), vec![], vec![0; 5000]], "{name:?}");

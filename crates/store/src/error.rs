@@ -118,6 +118,9 @@ pub enum AppendError {
         /// Length of the name, bytes.
         len: usize,
     },
+    /// A stream's name is text that programs and shells can hold: no byte of it is 0.
+    #[error("a stream name must not hold a NUL byte")]
+    StreamNul,
     /// One append takes 1 to [`MAX_BATCH_RECORDS`](crate::MAX_BATCH_RECORDS) records and at most
     /// [`MAX_BATCH_BYTES`](crate::MAX_BATCH_BYTES).
     #[error("one append takes 1 to 65536 records and 256 MiB, not {records} records and {bytes} B")]

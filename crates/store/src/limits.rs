@@ -34,6 +34,9 @@ impl Limits {
         if stream.is_empty() || stream.len() > MAX_STREAM_NAME {
             return Err(AppendError::StreamName { len: stream.len() });
         }
+        if stream.contains('\0') {
+            return Err(AppendError::StreamNul);
+        }
         if let Some(record) = records.iter().map(|r| r.len()).find(|&len| len > self.record) {
             return Err(AppendError::TooLarge { record, limit: self.record });
         }
