@@ -1,17 +1,39 @@
 //! `stayfast listen --exec`: a batch of records on the standard input of a command.
 
+use crate::human;
 use crate::input::Framing;
+use crate::interrupt::Interrupt;
+use crate::output::remark;
+use crate::text::printable;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fmt;
-use std::io::{self, BufWriter, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+/// How often a signal is looked for while a command runs.
+const TICK: Duration = Duration::from_millis(100);
+/// A command that runs for so long may hang.
+const LONG: Duration = Duration::from_secs(10);
+/// How often that is told.
+const AGAIN: Duration = Duration::from_secs(60);
+/// How long a command that was killed is waited for: something may keep it in the kernel.
+const AFTER_KILL: Duration = Duration::from_secs(2);
 
 /// The command, and how records are written to it.
 #[derive(Clone, Debug)]
 pub struct Exec {
     command: String,
     framing: Framing,
+    /// How long a command may go on after the first signal.
+    grace: Duration,
+    interrupt: Interrupt,
 }
+
+/// Whether the command took its input, and how it ended.
+type Ended = (io::Result<()>, io::Result<ExitStatus>);
 
 /// Consecutive records of one stream.
 #[derive(Clone, Debug)]
@@ -35,6 +57,8 @@ pub enum NotStored {
     Io(io::Error),
     /// It said so.
     Exit(ExitStatus),
+    /// It did not end when this process had to.
+    Killed,
 }
 
 impl fmt::Display for NotStored {
@@ -42,17 +66,21 @@ impl fmt::Display for NotStored {
         match self {
             NotStored::Io(e) => write!(f, "the command cannot be run: {e}"),
             NotStored::Exit(status) => write!(f, "the command ended with {status}"),
+            NotStored::Killed => write!(f, "the command was killed, since it did not end"),
         }
     }
 }
 
 impl Exec {
     /// `command` is given to the shell.
-    pub fn new(command: &str, framing: Framing) -> Exec {
-        Exec { command: command.to_string(), framing }
+    pub fn new(command: &str, framing: Framing, grace: Duration, interrupt: Interrupt) -> Exec {
+        Exec { command: command.to_string(), framing, grace, interrupt }
     }
 
     /// Runs the command once, and waits for it. Exit code 0 means that it has stored all of the records.
+    ///
+    /// It has a process group of its own, so that all of it can be ended: a batch must not be given to a command while
+    /// another one still works on it.
     pub fn run(&self, slice: &Slice<'_>) -> Result<(), NotStored> {
         let count = slice.records.len() as u64;
         let mut child = Command::new("/bin/sh")
@@ -64,13 +92,19 @@ impl Exec {
             .env("STAYFAST_LAST", (slice.first + count).saturating_sub(1).to_string())
             .env("STAYFAST_COUNT", count.to_string())
             .stdin(Stdio::piped())
+            .process_group(0)
             .spawn()
             .map_err(NotStored::Io)?;
-        let fed = match child.stdin.take() {
-            Some(input) => self.feed(input, slice),
-            None => Ok(()),
-        };
-        let status = child.wait().map_err(NotStored::Io)?;
+        let group = Pid::from_child(&child);
+        let (done, ended) = channel();
+        let records = self.framed(slice).map_err(NotStored::Io)?;
+        let feed = move || drop(done.send(feed(&mut child, &records)));
+        if let Err(e) = std::thread::Builder::new().name("command".to_string()).spawn(feed) {
+            kill(group);
+            return Err(NotStored::Io(e));
+        }
+        let (fed, status) = self.watch(&ended, group, slice)?;
+        let status = status.map_err(NotStored::Io)?;
         match fed {
             // It may know enough before it has read everything: its exit code decides.
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(NotStored::Io(e)),
@@ -79,11 +113,61 @@ impl Exec {
         }
     }
 
-    fn feed(&self, input: impl Write, slice: &Slice<'_>) -> io::Result<()> {
-        let mut input = BufWriter::with_capacity(1 << 16, input);
-        slice.records.iter().try_for_each(|record| self.framing.write(&mut input, record))?;
-        input.flush()
+    fn framed(&self, slice: &Slice<'_>) -> io::Result<Vec<u8>> {
+        let mut records = Vec::new();
+        slice.records.iter().try_for_each(|record| self.framing.write(&mut records, record))?;
+        Ok(records)
     }
+
+    /// Until the command has ended, or has to.
+    fn watch(&self, ended: &Receiver<Ended>, group: Pid, slice: &Slice<'_>) -> Result<Ended, NotStored> {
+        let begun = Instant::now();
+        let (mut told, mut asked) = (None, None);
+        loop {
+            match ended.recv_timeout(TICK) {
+                Ok(ended) => return Ok(ended),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(NotStored::Io(io::ErrorKind::BrokenPipe.into())),
+            }
+            let now = Instant::now();
+            if self.interrupt.is_set() && asked.is_none() {
+                asked = Some(now);
+                let grace = human::duration(self.grace);
+                remark(format!("waiting up to {grace} for the command with {slice}; another signal kills it"));
+            }
+            if self.interrupt.is_set_again() || asked.is_some_and(|asked| now - asked >= self.grace) {
+                kill(group);
+                // It may have been in time after all.
+                return match ended.recv_timeout(AFTER_KILL) {
+                    Ok((fed, Ok(status))) if status.success() => Ok((fed, Ok(status))),
+                    _ => Err(NotStored::Killed),
+                };
+            }
+            if now - begun >= LONG && told.is_none_or(|told| now - told >= AGAIN) {
+                told = Some(now);
+                let time = human::duration(now - begun);
+                remark(format!("the command with {slice} has been running for {time}; all other records wait for it"));
+            }
+        }
+    }
+}
+
+impl fmt::Display for Slice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, count) = (human::count(self.first), human::records(self.records.len() as u64));
+        write!(f, "{count} from number {first} on of stream '{}' from {}", printable(self.stream), self.sender)
+    }
+}
+
+fn feed(child: &mut Child, records: &[u8]) -> Ended {
+    let fed = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(records));
+    (fed, child.wait())
+}
+
+/// The command, and what it has started.
+fn kill(group: Pid) {
+    // If nothing is left of it, so much the better.
+    let _ = kill_process_group(group, Signal::KILL);
 }
 
 /// The pause before a batch is tried again: a second, and twice as long after each failure in a row, up to a minute.
@@ -126,7 +210,7 @@ mod tests {
     }
 
     fn run(command: &str, framing: Framing, records: &[&[u8]]) -> Result<(), NotStored> {
-        Exec::new(command, framing).run(&slice(records))
+        Exec::new(command, framing, LONG, Interrupt::default()).run(&slice(records))
     }
 
     #[test]

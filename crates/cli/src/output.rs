@@ -1,6 +1,7 @@
 //! Results on standard output, for people or for programs; remarks on standard error.
 
 use crate::failure::Outcome;
+use crate::text::printable;
 use serde_json::Value;
 use std::io::{IsTerminal, Write, stderr, stdout};
 
@@ -69,8 +70,9 @@ fn wanted() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Columns of text; those that begin with a digit throughout stand to the right.
+/// Columns of text; those that begin with a digit throughout stand to the right. What a terminal would obey is escaped.
 pub fn table(header: &[&str], rows: &[Vec<String>], paint: Paint) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([header[column].len()]).max().unwrap_or(0)

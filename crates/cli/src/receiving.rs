@@ -1,12 +1,12 @@
 //! The work of `stayfast listen` when records are more than stored: given to a command, or printed.
 
-use crate::exec::{Exec, Pause, Slice};
+use crate::exec::{self, Exec, Pause, Slice};
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::input::Framing;
 use crate::interrupt::Interrupt;
 use crate::output::remark;
-use crate::text;
+use crate::text::{self, printable};
 use crate::troubles::Troubles;
 use serde_json::json;
 use stayfast::{Accepted, Batch, Inbox, Item, Level, Missing, Options};
@@ -74,15 +74,15 @@ impl Receiving {
                     self.failed.push((waiting, Pause::new(Instant::now())));
                 }
             }
-            self.try_again()?;
+            self.try_again(interrupt)?;
         }
         Ok(())
     }
 
-    fn try_again(&mut self) -> Outcome {
+    fn try_again(&mut self, interrupt: &Interrupt) -> Outcome {
         let now = Instant::now();
         for (mut waiting, mut pause) in std::mem::take(&mut self.failed) {
-            if !pause.is_over(now) {
+            if !pause.is_over(now) || interrupt.is_set() {
                 self.failed.push((waiting, pause));
             } else if let Err(why) = self.take(&mut waiting)? {
                 let next = pause.again(Instant::now());
@@ -94,7 +94,7 @@ impl Receiving {
     }
 
     fn tell(&self, batch: &Batch, why: &str, pause: Duration) {
-        let (count, stream, sender) = (human::records(batch.len() as u64), batch.stream(), batch.sender());
+        let (count, stream, sender) = (human::records(batch.len() as u64), printable(batch.stream()), batch.sender());
         let pause = human::duration(pause);
         remark(format!("{count} of stream '{stream}' from {sender} not stored: {why}; the next try is in {pause}"));
     }
@@ -113,7 +113,10 @@ impl Receiving {
                 if !waiting.taken
                     && let Err(why) = slices(batch).iter().try_for_each(|slice| exec.run(slice))
                 {
-                    return Ok(Err(why.to_string()));
+                    return match why {
+                        exec::NotStored::Killed => Err(Failure::failed(format!("{why}; its records come again"))),
+                        _ => Ok(Err(why.to_string())),
+                    };
                 }
                 waiting.taken = true;
                 // The cursor alone moves here; the records are where the command has put them.

@@ -60,6 +60,10 @@ impl Pair {
 struct Killed(Child);
 
 impl Killed {
+    fn signal(&self) {
+        assert!(Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap().success());
+    }
+
     fn code(&mut self) -> Option<i32> {
         let mut status = None;
         until(
@@ -255,4 +259,68 @@ fn a_bad_page_of_the_outbox_is_named_and_salvage_lets_the_rest_go_on() {
     };
     until(|| count("NULL") + lost == 300, || "the rest arrives".to_string());
     assert_eq!(count("'gap'"), lost, "and what is lost is told");
+}
+
+/// A hub whose command hangs with a record, and the process id of something that the command has started.
+fn hanging(pair: &Pair, grace: &str) -> (Killed, String) {
+    let hub = pair.listen(&["--grace", grace, "--exec", "sleep 1000 & echo $! > pid.new; mv pid.new pid; wait"]);
+    pair.send("--stream s --timeout 1s", b"one\n").expect(1);
+    let pid = pair.place.path("pid");
+    until(|| pid.exists(), || "the command does not run".to_string());
+    (hub, common::read(&pid).trim().to_string())
+}
+
+fn runs(pid: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !(state.is_empty() || state.contains(") Z "))
+}
+
+#[test]
+fn a_command_that_hangs_is_told_and_killed_with_what_it_started() {
+    let pair = Pair::new();
+    let (mut hub, pid) = hanging(&pair, "1s");
+    pair.says("the command with 1 record from number 0 on of stream 's' from edge has been running for 10s");
+    assert!(runs(&pid));
+    hub.signal();
+    pair.says("waiting up to 1.0s for the command with 1 record");
+    assert_eq!(hub.code(), Some(1));
+    until(|| !runs(&pid), || "it goes on".to_string());
+    assert!(pair.log().contains("the command was killed, since it did not end; its records come again"));
+}
+
+#[test]
+fn a_second_signal_kills_the_command_at_once() {
+    let pair = Pair::new();
+    let (mut hub, pid) = hanging(&pair, "1h");
+    hub.signal();
+    pair.says("another signal kills it");
+    assert!(runs(&pid));
+    hub.signal();
+    assert_eq!(hub.code(), Some(1));
+    until(|| !runs(&pid), || "it goes on".to_string());
+}
+
+#[test]
+fn a_command_that_ends_in_time_has_stored() {
+    let pair = Pair::new();
+    let mut hub = pair.listen(&["--exec", "touch runs; sleep 1; cat >> got"]);
+    pair.send("--stream s --timeout 200ms", b"one\n");
+    until(|| pair.place.path("runs").exists(), || "the command does not run".to_string());
+    hub.signal();
+    assert_eq!(hub.code(), Some(0));
+    let _hub = pair.listen(&["--exec", "cat >> got"]);
+    pair.send("--stream s --timeout 30s", b"").expect(0);
+    assert_eq!(common::read(&pair.place.path("got")), "one\n", "once");
+}
+
+#[test]
+fn a_name_from_elsewhere_does_nothing_to_the_terminal() {
+    let pair = Pair::new();
+    let _hub = pair.listen(&["--exec", "exit 1"]);
+    let name = "x\u{1b}[31m";
+    pair.place.outbox("edge.db", name, &[b"one"]);
+    pair.send("--stream s --timeout 3s", b"two\n").expect(1);
+    pair.says("stream 'x\\u{1b}[31m' from edge not stored");
+    let listed = pair.place.run("outbox ls edge.db").expect(0).out;
+    assert!(listed.contains("x\\u{1b}[31m") && !listed.contains('\u{1b}'), "{listed}");
 }

@@ -2,6 +2,7 @@ use crate::demo::children;
 use crate::exec::Exec;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::human;
 use crate::input::Framing;
 use crate::interrupt::Interrupt;
 use crate::output::{Format, remark};
@@ -28,7 +29,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// it again, after a pause that grows from one second to a minute, while other streams go on. So it is at-least-once:
 /// if this process is killed between the end of the command and the commit of the cursor, the command sees the batch
 /// again, perhaps with more records behind. Take STAYFAST_SENDER, STAYFAST_STORE, STAYFAST_STREAM and the number as the
-/// key of what it stores, and it is exactly once again.
+/// key of what it stores, and it is exactly once again. At a signal, the command that runs may end first (--grace).
 ///
 /// A record that was damaged at its sender cannot come. It is remarked on here on standard error, its number is left out
 /// of what is printed or given to the command, and in the table it has no body.
@@ -60,6 +61,9 @@ pub struct Arguments {
     /// Give records to this shell command instead of storing them
     #[arg(long, value_name = "COMMAND", conflicts_with = "follow")]
     exec: Option<String>,
+    /// Let a command that runs when a signal comes go on for so long, before it is killed; a second signal kills it
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = human::parse_duration, requires = "exec")]
+    grace: Duration,
     /// Print records to standard output once they are stored
     #[arg(long)]
     follow: bool,
@@ -81,11 +85,14 @@ impl Arguments {
         if self.framed && self.exec.is_none() && !self.follow {
             return Err(Failure::environment("--framed says how records are written for --exec or --follow: add one"));
         }
-        let interrupt = Interrupt::catch()?;
+        let interrupt = match self.exec.is_some() {
+            true => Interrupt::catch_both()?,
+            false => Interrupt::catch()?,
+        };
         let identity = files::identity(&self.key)?;
         let public = identity.public();
         let cursors = Cursors::sqlite(&self.inbox).map_err(|e| Failure::store(&self.inbox, &e))?;
-        let receiving = self.receiving()?;
+        let receiving = self.receiving(&interrupt)?;
         let cursors = if receiving.is_some() { cursors } else { cursors.keep_records() };
         let settings = Settings { bind: vec![self.address], ..Settings::default() };
         let inbox = Inbox::spawn(settings, identity, cursors).map_err(Failure::environment)?;
@@ -111,10 +118,10 @@ impl Arguments {
     }
 
     /// What is done with batches here; `None` if the inbox stores them by itself.
-    fn receiving(&self) -> Outcome<Option<Receiving>> {
+    fn receiving(&self, interrupt: &Interrupt) -> Outcome<Option<Receiving>> {
         let framing = Framing::new(self.framed);
         let store = match &self.exec {
-            Some(command) => Store::Command(Exec::new(command, framing)),
+            Some(command) => Store::Command(Exec::new(command, framing, self.grace, interrupt.clone())),
             None if self.follow => Store::Table(Follow { framing, json: self.format.json }),
             None => return Ok(None),
         };

@@ -154,7 +154,7 @@ fn damage_json(damage: &[Damage]) -> Vec<Value> {
 
 fn damage_text(d: &Damage, what: &str) -> String {
     let (first, count) = (human::count(d.first.0), human::records(d.count));
-    format!("{}: {count} {what} from number {first} on", d.stream)
+    format!("{}: {count} {what} from number {first} on", text::printable(&d.stream))
 }
 
 fn verdict_text(verdict: &Verdict) -> String {
