@@ -1,11 +1,11 @@
 //! The receiving half of a link: streams of one sender node on their way into the application's store.
 
 mod news;
+mod streams;
 
 use crate::carried::AliasNumber;
 use crate::config::{Config, MAX_AHEAD, MAX_ALIASES};
 use crate::incoming::{Incoming, Verdict};
-use crate::pattern::matches;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -247,46 +247,6 @@ impl Receiver {
         // What is stored already is news to a sender that just began.
         seen.stored_due |= seen.incoming.is_some();
         Taken::Yes
-    }
-
-    fn stream_for(&mut self, store: StoreId, name: &str) -> Result<usize, Refusal> {
-        if let Some(i) = self.streams.iter().position(|s| s.is(store, name)) {
-            return Ok(i);
-        }
-        // A name with a NUL cannot be given to a program, and no outbox takes one.
-        if name.contains('\0') || !self.allow.iter().any(|pattern| matches(pattern, name)) {
-            return Err(Refusal::Unauthorized);
-        }
-        let full = self.streams.len() >= self.max_streams;
-        if full && self.vacant.is_none() {
-            return Err(Refusal::TooManyStreams);
-        }
-        let stream: Arc<str> = name.into();
-        let cursor = self.known.get(&(store, stream.clone())).copied().unwrap_or_default();
-        let key = CursorKey { sender: self.name.clone(), store, stream };
-        let incoming = Incoming::new(key, cursor, self.limits);
-        if let Some(vacant) = self.vacant.take() {
-            self.streams[vacant] = incoming;
-            return Ok(vacant);
-        }
-        self.streams.push(incoming);
-        Ok(self.streams.len() - 1)
-    }
-
-    /// Would a new stream of this name be one too many?
-    pub(crate) fn lacks_room(&self, store: StoreId, name: &str) -> bool {
-        self.streams.len() >= self.max_streams && !self.streams.iter().any(|s| s.is(store, name))
-    }
-
-    /// Forgets a stream of which nothing is in memory and of which no run that is known was told: its sender has gone,
-    /// and the limit is one for those that are there. `told` are those that runs were told of.
-    pub(crate) fn make_room(&mut self, told: Vec<usize>) {
-        let asked = |i: usize| self.questions.iter().any(|question| question.stream == i);
-        let mut unused = (0..self.streams.len()).filter(|i| !told.contains(i) && !asked(*i));
-        let Some(i) = unused.find(|i| self.streams[*i].is_idle()) else { return };
-        let Incoming { key, cursor, .. } = &self.streams[i];
-        self.known.insert((key.store, key.stream.clone()), *cursor);
-        self.vacant = Some(i);
     }
 
     pub(crate) fn on_origin(&mut self, view: &mut RunView, alias: AliasNumber, origin: Origin) -> Taken {
