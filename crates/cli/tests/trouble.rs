@@ -68,16 +68,23 @@ fn a_short_send_leaves_its_trouble_and_its_figures_behind() {
     let pair = Pair::new();
     let list = common::read(&pair.place.path("authorized"));
     std::fs::write(pair.place.path("authorized"), list.replace("in=*", "in=orders")).unwrap();
-    let _hub = pair.listen(&[]);
+    let hub = pair.listen(&[]);
     pair.place.run_with(&pair.send("--stream orders --timeout 30s"), b"x\n").expect(0);
     let status = pair.place.run("status edge.db").expect(0).out;
     assert!(!status.contains("no link has run") && status.contains("heard"), "{status}");
     pair.place.run_with(&pair.send("--stream logs --timeout 30s"), b"x\n").expect(1);
     assert!(pair.place.run("status edge.db").expect(1).out.contains("stream 'logs' stands still"));
-    // An inbox is no empty outbox.
+    // An inbox is no empty outbox, and looking changes nothing.
     let inbox = pair.place.run("status hub.db").expect(0).out;
     assert!(inbox.starts_with("SENDER") && inbox.lines().any(|l| l.starts_with("edge") && l.ends_with('1')), "{inbox}");
     let json = pair.place.run("status hub.db --json").expect(0).json();
+    drop(hub);
+    let copy = pair.place.path("copy.db").display().to_string();
+    stayfast::rusqlite::Connection::open(pair.place.path("hub.db")).unwrap().execute("VACUUM INTO ?1", [copy]).unwrap();
+    let bytes = || std::fs::read(pair.place.path("copy.db")).unwrap();
+    let before = bytes();
+    assert!(pair.place.run("status copy.db").expect(0).out.starts_with("SENDER"));
+    assert!(bytes() == before, "looking has changed the copy");
     assert_eq!((&json["cursors"][0]["stream"], &json["cursors"][0]["stored"]), (&"orders".into(), &1.into()));
 }
 

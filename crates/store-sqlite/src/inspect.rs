@@ -1,6 +1,7 @@
+use crate::cursor;
 use crate::outbox::{SqliteOutbox, Unreadable};
 use crate::walk::{Stream, Visit, walk};
-use stayfast_store::{Item, Loaded, Origin, StoreError};
+use stayfast_store::{Cursor, Item, Loaded, Origin, StoreError};
 use stayfast_units::RecordNumber;
 
 /// Bytes of bodies looked at in one transaction, so that writers are never held up.
@@ -64,6 +65,11 @@ impl Verdict {
 }
 
 impl SqliteOutbox {
+    /// The cursors, if the file is an inbox as well, or one only.
+    pub fn cursors(&mut self) -> Result<Vec<Cursor>, StoreError> {
+        Ok(self.owned.read(cursor::all)?)
+    }
+
     /// All streams, sorted by name.
     pub fn streams(&mut self) -> Result<Vec<StreamInfo>, StoreError> {
         let streams = self.owned.read(|db| Ok(Stream::all(db)?))?;

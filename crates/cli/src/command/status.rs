@@ -5,9 +5,9 @@ use crate::human;
 use crate::output::{Format, Paint, table};
 use crate::progress::no_answer;
 use serde_json::{Value, json};
-use stayfast::{Figures, Gaps, Options};
-use stayfast_store::{Cursor, Inbox, Outbox};
-use stayfast_store_sqlite::{SqliteInbox, StreamInfo};
+use stayfast::{Figures, Gaps};
+use stayfast_store::{Cursor, Outbox};
+use stayfast_store_sqlite::StreamInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,8 +43,9 @@ impl Arguments {
         let mut outbox = files::outbox_to_read(&self.db)?;
         let streams = outbox.streams().map_err(fail)?;
         let notes: BTreeMap<String, String> = outbox.notes().map_err(fail)?.into_iter().collect();
-        if streams.is_empty() && self.inbox()? {
-            return Ok(());
+        let cursors = outbox.cursors().map_err(fail)?;
+        if streams.is_empty() && !cursors.is_empty() {
+            return self.inbox(cursors);
         }
         let status = Status::new(Ages::now(), streams, &notes);
         self.format.print(&status.json(), &status.text(Paint::stdout()))?;
@@ -53,11 +54,8 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Says how far each stream is stored here, if this is an inbox.
-    fn inbox(&self) -> Outcome<bool> {
-        let fail = |e| Failure::store(&self.db, &e);
-        let options = Options { create: false, ..Options::default() };
-        let mut cursors = SqliteInbox::open(&self.db, &options).and_then(|mut db| db.cursors()).map_err(fail)?;
+    /// Says how far each stream is stored here: this is an inbox.
+    fn inbox(&self, mut cursors: Vec<Cursor>) -> Outcome {
         cursors.sort_by(|a, b| a.key.cmp(&b.key));
         let row = |c: &Cursor| {
             let Cursor { key, position } = c;
@@ -68,12 +66,9 @@ impl Arguments {
             let store = key.store.to_string();
             json!({ "sender": *key.sender, "store": store, "stream": *key.stream, "stored": position.next.0 })
         };
-        if !cursors.is_empty() {
-            let rows: Vec<_> = cursors.iter().map(row).collect();
-            let json = json!({ "cursors": cursors.iter().map(json).collect::<Vec<_>>() });
-            self.format.print(&json, &table(&["SENDER", "STORE", "STREAM", "STORED"], &rows, Paint::stdout()))?;
-        }
-        Ok(!cursors.is_empty())
+        let rows: Vec<_> = cursors.iter().map(row).collect();
+        let json = json!({ "cursors": cursors.iter().map(json).collect::<Vec<_>>() });
+        self.format.print(&json, &table(&["SENDER", "STORE", "STREAM", "STORED"], &rows, Paint::stdout()))
     }
 }
 
