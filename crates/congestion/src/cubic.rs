@@ -29,6 +29,8 @@ pub struct Cubic {
     /// Up to here time has been counted, or passed over because the window could not grow.
     counted_to: Time,
     pub(crate) current: Vars,
+    /// The largest flight since the last cut, and in the time between the two cuts before: windows that were in use.
+    used: [u64; 2],
     /// What `current` was before the open episode.
     pub(crate) before: Option<Vars>,
 }
@@ -60,7 +62,7 @@ impl Cubic {
         let segment = f64::from(datagram);
         let window = (10.0 * segment).min((2.0 * segment).max(14_720.0));
         let current = Vars { window, threshold: f64::INFINITY, curve: None, cut: None, hystart: Hystart::default() };
-        Cubic { datagram, counted_to: now, current, before: None }
+        Cubic { datagram, counted_to: now, used: [0; 2], current, before: None }
     }
 
     fn segment(&self) -> f64 {
@@ -88,20 +90,28 @@ impl Cubic {
         vars.window = vars.window.min(vars.threshold).min(MAX_WINDOW);
     }
 
+    /// Growth beyond slow start. While the window is not full it grows no further than to what was in use lately: that
+    /// much the path has carried (RFC 9002, 7.8, forbids more).
     fn avoid(&mut self, acked: &Acked, step: Duration) {
-        if acked.limited {
+        let (segment, used) = (self.segment(), self.used.into_iter().max().unwrap_or(0) as f64);
+        let vars = &mut self.current;
+        let most = if acked.limited { used } else { MAX_WINDOW };
+        if vars.window >= most {
             return;
         }
-        let segment = self.segment();
-        let vars = &mut self.current;
+        let (bytes, rtt) = (acked.bytes as f64, acked.smoothed_rtt);
+        let recovering = vars.predates_cut(acked.newest_sent);
         let curve = vars.curve.get_or_insert(Curve::flat(vars.window));
-        curve.elapsed = curve.elapsed.saturating_add(step);
-        vars.window = curve.grow(vars.window, acked.bytes as f64, acked.smoothed_rtt, segment).min(MAX_WINDOW);
+        curve.pass(step, rtt, segment);
+        if !recovering {
+            vars.window = curve.grow(vars.window, bytes, step, rtt, segment).min(most);
+        }
     }
 }
 
 impl Controller for Cubic {
-    fn on_sent(&mut self, now: Time, _bytes: u64, in_flight: u64) {
+    fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64) {
+        self.used[0] = self.used[0].max(in_flight.saturating_add(bytes));
         // "t MUST NOT include" the time in which the window could not grow (RFC 9438, 5.8): an idle link.
         if in_flight == 0 {
             self.counted_to = self.counted_to.max(now);
@@ -111,10 +121,14 @@ impl Controller for Cubic {
     fn on_acked(&mut self, acked: &Acked) {
         let step = acked.now - self.counted_to;
         self.counted_to = self.counted_to.max(acked.now);
-        if acked.bytes == 0 || self.current.predates_cut(acked.newest_sent) {
+        if acked.bytes == 0 {
             return;
         }
-        if self.in_slow_start() { self.start(acked) } else { self.avoid(acked, step) }
+        match self.in_slow_start() {
+            true if self.current.predates_cut(acked.newest_sent) => {}
+            true => self.start(acked),
+            false => self.avoid(acked, step),
+        }
     }
 
     fn on_congestion(&mut self, now: Time, sent: Time, signal: Signal) {
@@ -129,6 +143,7 @@ impl Controller for Cubic {
             return;
         }
         let (segment, least) = (self.segment(), self.min_window());
+        self.used = [0, self.used[0]];
         let vars = &mut self.current;
         let prior = vars.window;
         // Fast convergence: cut again before the old plateau was reached, so leave room for the newcomer (4.7).

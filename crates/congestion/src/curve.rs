@@ -4,6 +4,8 @@ use core::time::Duration;
 const C: f64 = 0.4;
 /// Reno-friendly increase per round trip, in segments: 3 (1 - beta) / (1 + beta) with beta 0.7 (4.3).
 const ALPHA: f64 = 3.0 * (1.0 - 0.7) / (1.0 + 0.7);
+/// The shortest round trip that time is divided by.
+const MIN_ROUND: Duration = Duration::from_micros(1);
 
 /// One stage of congestion avoidance (RFC 9438, 4.2 to 4.5). Windows in bytes, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +42,18 @@ impl Curve {
         self.w_max + C * d * d * d * segment
     }
 
-    /// The window after `bytes` were acknowledged; at least `window`, at most half again as much.
-    pub fn grow(&mut self, window: f64, bytes: f64, rtt: Duration, segment: f64) -> f64 {
-        let share = (bytes / window).min(1.0);
+    /// `step` has passed. The window that Reno would have grows by time, as RFC 8312, 4.2, has it: by acknowledged bytes
+    /// (RFC 9438, 4.3) a sender of a few packets would hardly grow.
+    pub fn pass(&mut self, step: Duration, rtt: Duration, segment: f64) {
+        let rounds = (seconds(step) / seconds(rtt.max(MIN_ROUND))).min(1.0);
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
-        self.w_est += alpha * share * segment;
+        self.w_est += alpha * rounds * segment;
+    }
 
+    /// The window after `bytes` were acknowledged; at least `window`, at most half again as much.
+    pub fn grow(&mut self, window: f64, bytes: f64, step: Duration, rtt: Duration, segment: f64) -> f64 {
+        self.elapsed = self.elapsed.saturating_add(step);
+        let share = (bytes / window).min(1.0);
         // The RFC switches between the two windows; taking the larger is smooth where they cross, and what
         // Linux does.
         let t = seconds(self.elapsed) + seconds(rtt);
@@ -70,8 +78,8 @@ mod tests {
         for _ in 0..rounds {
             let flight = window;
             for _ in 0..10 {
-                curve.elapsed += rtt / 10;
-                window = curve.grow(window, flight / 10.0, rtt, SEGMENT);
+                curve.pass(rtt / 10, rtt, SEGMENT);
+                window = curve.grow(window, flight / 10.0, rtt / 10, rtt, SEGMENT);
             }
         }
         window
@@ -117,7 +125,8 @@ mod tests {
     fn one_round_trip_never_grows_the_window_by_more_than_half() {
         let mut curve = Curve::flat(10.0 * SEGMENT);
         curve.elapsed = Duration::from_secs(3_600);
-        let window = curve.grow(10.0 * SEGMENT, 10.0 * SEGMENT, Duration::from_millis(100), SEGMENT);
+        let (step, rtt) = (Duration::ZERO, Duration::from_millis(100));
+        let window = curve.grow(10.0 * SEGMENT, 10.0 * SEGMENT, step, rtt, SEGMENT);
         assert_eq!(window, 15.0 * SEGMENT);
     }
 }

@@ -74,9 +74,9 @@ impl<'a> Arbitrary<'a> for Ops {
 /// Runs `ops` on [`Cubic`] and panics where a rule is broken:
 ///
 /// * the window stays between two datagrams and its upper bound;
-/// * an acknowledgement never lowers it, and not at all moves it while limited or for packets from before
-///   the last cut; more bytes acknowledged never make a smaller window; one acknowledgement at most
-///   doubles it;
+/// * an acknowledgement never lowers it, and not at all moves it for packets from before the last cut; while limited
+///   it grows no further than to the largest flight since the last cut but one; more bytes acknowledged never make a
+///   smaller window; one acknowledgement at most doubles it;
 /// * congestion never raises it, and cuts by the signal's factor or not at all;
 /// * a spurious episode returns exactly the state before its first event, unless the window has grown
 ///   beyond; what a mark, a gone packet or persistent congestion closed is never undone.
@@ -95,12 +95,14 @@ struct World {
     /// The controller as it was when the open episode began.
     saved: Option<Cubic>,
     last_cut: Option<Time>,
+    /// The largest flights: since the last cut, and between the two before.
+    flights: [u64; 2],
 }
 
 impl World {
     fn new() -> World {
         let now = Time::from_millis(1);
-        World { now, datagram: 1_200, cubic: Cubic::new(1_200, now), saved: None, last_cut: None }
+        World { now, datagram: 1_200, cubic: Cubic::new(1_200, now), saved: None, last_cut: None, flights: [0; 2] }
     }
 
     fn bounds(&self) {
@@ -122,7 +124,9 @@ impl World {
             Op::Wait { micros } => self.now += Duration::from_micros(u64::from(micros)),
             Op::Sent { bytes, idle } => {
                 let before = self.cubic.current;
-                self.cubic.on_sent(self.now, u64::from(bytes), if idle { 0 } else { self.cubic.window() });
+                let in_flight = if idle { 0 } else { self.cubic.window() };
+                self.flights[0] = self.flights[0].max(in_flight + u64::from(bytes));
+                self.cubic.on_sent(self.now, u64::from(bytes), in_flight);
                 assert_eq!(self.cubic.current, before, "sending moves nothing");
             }
             Op::Acked { bytes, rtt, limited } => self.acked(u64::from(bytes), micros(rtt), limited),
@@ -190,8 +194,12 @@ impl World {
         assert!(other.current.window <= after, "more bytes, a smaller window");
         assert!(after >= before, "an acknowledgement lowered the window");
         assert!(after <= 2.0 * before, "one acknowledgement more than doubled the window");
-        if limited || bytes == 0 || self.last_cut.is_some_and(|cut| newest_sent <= cut) {
+        if bytes == 0 || self.last_cut.is_some_and(|cut| newest_sent <= cut) {
             assert_eq!(after, before, "the window grew when it must not");
+        }
+        if limited {
+            let used = self.flights[0].max(self.flights[1]) as f64;
+            assert!(after <= before.max(used), "the window grew beyond what was used");
         }
     }
 
@@ -207,6 +215,7 @@ impl World {
             before
         } else {
             self.last_cut = Some(self.now);
+            self.flights = [0, self.flights[0]];
             (before * factor).max(2.0 * f64::from(self.datagram))
         };
         assert_eq!(self.cubic.current.window, expected);

@@ -51,6 +51,8 @@ pub(crate) struct Peer<S> {
     pub(crate) wake: Option<(u32, Time)>,
     /// The last time there was something to send, the window or the pacer was what held it back.
     pub(crate) app_limited: bool,
+    /// The window was just cut, and nothing was sent since.
+    pub(crate) recovering: bool,
     /// The last packet of data was full, and there was more.
     pub(crate) backlogged: bool,
     pub(crate) packets_sent: u64,
@@ -99,6 +101,7 @@ impl<S: Seal> Peer<S> {
             probes: Probes::default(),
             wake: None,
             app_limited: true,
+            recovering: false,
             backlogged: false,
             packets_sent: 0,
             indices_changed: false,
@@ -320,7 +323,9 @@ impl<S: Seal> Peer<S> {
             }
         }
         if let Some(sent) = report.largest_lost_sent {
+            let window = self.congestion.window();
             self.congestion.on_congestion(now, sent, Signal::Loss);
+            self.recovering |= self.congestion.window() < window;
         }
         if report.persistent {
             self.congestion.on_persistent(now);

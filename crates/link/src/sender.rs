@@ -406,6 +406,11 @@ impl Sender {
         }
     }
 
+    /// Something that was lost waits to be sent again.
+    pub(crate) fn has_resend(&self) -> bool {
+        !self.resend.is_empty()
+    }
+
     // --- deadlines ---
 
     /// Starts the clock of the next question, if something is outstanding.

@@ -156,7 +156,14 @@ impl<S: Seal> Peer<S> {
 
     pub(crate) fn window_is_open(&self) -> bool {
         let datagram = u64::from(self.search.limit());
-        !self.ledger.is_full() && self.ledger.in_flight() + datagram <= self.congestion.window()
+        let fits = self.ledger.in_flight() + datagram <= self.congestion.window();
+        !self.ledger.is_full() && (fits || self.resends_at_once())
+    }
+
+    /// What was lost is sent once whatever the window says (RFC 9002, 7.3.2): with a small window half a round trip of
+    /// acknowledgements would be waited for, and all that is behind it in its stream waits, too.
+    fn resends_at_once(&self) -> bool {
+        self.recovering && self.sender.as_ref().is_some_and(|sender| sender.has_resend())
     }
 
     pub(crate) fn pacing_rate(&self) -> Rate {
@@ -299,7 +306,8 @@ impl<S: Seal> Peer<S> {
                     run.budget = run.budget.saturating_sub(len as u64);
                 }
             }
-            Purpose::Data | Purpose::SizeProbe => {}
+            Purpose::Data => self.recovering = false,
+            Purpose::SizeProbe => {}
         }
         // What is promised to nobody's memory is not waited for: a run that is not current may be a replay or dead, and
         // one that wakes says so a few times only.

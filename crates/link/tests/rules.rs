@@ -341,6 +341,33 @@ fn a_stalled_application_costs_no_resends() {
 }
 
 #[test]
+fn what_was_lost_goes_again_at_once_although_the_window_was_cut() {
+    let mut bench = backlog(18, Plan::sender(), Plan::receiver(), &bodies(2_000, 900));
+    bench.run(60 * MS);
+    let mut to_lose = 1;
+    bench.passes = Box::new(move |flight| {
+        let lost = to_lose > 0 && flight.to == at(2) && flight.bytes.len() > 1_000;
+        to_lose -= u32::from(lost);
+        !lost
+    });
+    let mut before = bench.a.node.status(bench.a.peer).expect("there");
+    for _ in 0..200 {
+        bench.run(MS);
+        let after = bench.a.node.status(bench.a.peer).expect("there");
+        if after.lost > 0 {
+            assert!(after.window < before.window && after.in_flight > after.window, "{after:?}");
+            // At its pace, but long before enough is acknowledged.
+            bench.run(3 * MS);
+            let later = bench.a.node.status(bench.a.peer).expect("there");
+            assert!(later.in_flight > later.window && later.bytes_resent > 0, "{later:?}");
+            break;
+        }
+        before = after;
+    }
+    assert!(bench.until(5 * SECOND, |bench| bench.a.is_stored("log", 2_000)));
+}
+
+#[test]
 fn many_peers_share_the_memory() {
     let config = Config { total_pool: 1 << 20, ..Config::default() };
     let mut bench = Bench::new(18, Plan::sender(), Plan { config, ..Plan::receiver() });
