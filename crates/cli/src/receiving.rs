@@ -150,6 +150,10 @@ impl Receiving {
 
 /// Says that numbers have no record; their sender was the last to have them.
 pub fn tell_missing(missing: &Missing) {
+    remark(no_record(missing));
+}
+
+fn no_record(missing: &Missing) -> String {
     let Missing { key, first, count, hole } = missing;
     let (number, have) = match count {
         1 => (format!("record {first}"), "was"),
@@ -159,7 +163,7 @@ pub fn tell_missing(missing: &Missing) {
         Hole::Gap => format!("{have} damaged or given up at the sender and cannot come"),
         Hole::Expired => format!("{have} not sent in time: expired at the sender"),
     };
-    remark(format!("stream '{}' of {}: {number} {why}", key.stream, key.sender));
+    format!("stream '{}' of {}: {number} {why}", printable(&key.stream), key.sender)
 }
 
 /// The records of a batch, cut where numbers have none, so that the numbers of each slice have no gap.
@@ -201,5 +205,21 @@ impl Follow {
             }
         }
         Ok(out.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stayfast_store::CursorKey;
+    use stayfast_units::{RecordNumber, StoreId};
+
+    #[test]
+    fn the_name_of_a_stream_with_a_gap_does_nothing_to_the_terminal() {
+        let key = CursorKey { sender: "edge".into(), store: StoreId(1), stream: "x\u{1b}[31m".into() };
+        let missing = Missing { key, first: RecordNumber(4), count: 2, hole: Hole::Gap };
+        let told =
+            "stream 'x\\u{1b}[31m' of edge: records 4 to 5 were damaged or given up at the sender and cannot come";
+        assert_eq!(no_record(&missing), told);
     }
 }

@@ -44,9 +44,7 @@ impl InboxThread {
         loop {
             match self.requests.pop((!self.late.is_empty()).then_some(BEGIN_AGAIN)) {
                 Ok(request) => self.serve(request),
-                Err(PopError::TimedOut) => {
-                    std::mem::take(&mut self.late).into_iter().for_each(|new| self.begin(Box::new(new)))
-                }
+                Err(PopError::TimedOut) => std::mem::take(&mut self.late).into_iter().for_each(|new| self.begin(new)),
                 Err(PopError::Closed) => return,
             }
         }
@@ -70,7 +68,7 @@ impl InboxThread {
             }
             // An outbox has a thread of its own.
             InboxRequest::Op(_, StoreOp::Read { .. } | StoreOp::Trim { .. }) => {}
-            InboxRequest::Begin(new) => self.begin(new),
+            InboxRequest::Begin(new) => self.begin(*new),
             InboxRequest::Settle(answer) => drop(self.commands.push(Command::Settle(answer), None)),
             InboxRequest::Remember(name, address) => {
                 if let Err(error) = self.store.remember_peer(&name, &address.to_string()) {
@@ -118,7 +116,7 @@ impl InboxThread {
         }
     }
 
-    fn begin(&mut self, mut new: Box<NewPeer>) {
+    fn begin(&mut self, mut new: NewPeer) {
         if let Some(inbound) = &mut new.inbound {
             let cursors = self.store.cursors();
             match self.watched(cursors) {
@@ -126,7 +124,7 @@ impl InboxThread {
                 Err(error) => {
                     tracing::error!(%error, peer = %new.name, "the cursors cannot be read, so nothing is taken");
                     if !error.is_lasting() && self.shared.knows(new.peer) {
-                        self.late.push(*new);
+                        self.late.push(new);
                     }
                     return;
                 }
@@ -134,6 +132,6 @@ impl InboxThread {
             inbound.level = self.store.level();
             inbound.remembered = self.remembered.get(&*new.name).copied();
         }
-        let _ = self.commands.push(Command::Add(new), None);
+        let _ = self.commands.push(Command::Add(Box::new(new)), None);
     }
 }

@@ -199,6 +199,9 @@ fn tell_trouble(progress: &Watch<Progress>, error: Option<&StoreError>) {
     let trouble = error.cloned().map(Trouble::Unreadable);
     let now = progress.get().trouble;
     if now != trouble && (trouble.is_some() || matches!(now, Some(Trouble::Unreadable(_)))) {
+        if let Some(trouble) = &trouble {
+            tracing::warn!(%trouble, "a stream stands still");
+        }
         progress.update(|progress| progress.trouble = trouble);
     }
 }

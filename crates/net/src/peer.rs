@@ -53,12 +53,17 @@ impl Peer {
         }
     }
 
+    /// The progress of a stream, which is noted from now on; `None` if the peer is gone.
+    pub fn watch(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>) -> Option<&Watch<Progress>> {
+        if !self.progress.contains_key(stream) {
+            self.progress.insert(stream.clone(), handle.shared.progress(peer, stream)?);
+        }
+        self.progress.get(stream).map(|watch| &**watch)
+    }
+
     pub fn update(&mut self, handle: &Handle, peer: PeerRef, stream: &Arc<str>, change: impl FnOnce(&mut Progress)) {
-        if let Some(watch) = self.progress.get(stream) {
+        if let Some(watch) = self.watch(handle, peer, stream) {
             watch.update(change);
-        } else if let Some(watch) = handle.shared.progress(peer, stream) {
-            watch.update(change);
-            self.progress.insert(stream.clone(), watch);
         }
     }
 

@@ -312,13 +312,14 @@ impl LinkThread {
         }
     }
 
-    /// Is this a read that no later one can mend? Then somebody must hear of it.
+    /// Is this a read that no later one can mend? The outbox's thread has said so to whoever waits for the stream; here
+    /// it is seen to that others can read it, too.
     fn unreadable(&mut self, now: Time, owner: PeerRef, done: &StoreDone) {
         let StoreDone::Read { stream, result: Err(error), .. } = done else { return };
         if matches!(error, StoreError::Corrupt { .. } | StoreError::Poisoned)
             && let Some(peer) = self.peers.get_mut(&owner)
         {
-            peer.trouble(&self.handle, owner, stream, Trouble::Unreadable(error.clone()));
+            let _ = peer.watch(&self.handle, owner, stream);
             self.active(now);
         }
     }

@@ -158,7 +158,18 @@ fn trim(tx: &Connection, stream: &str, to: RecordNumber) -> Result<(), Fail> {
         return Ok(());
     }
     keep_lineage(tx, &stream, to)?;
-    // A row is forgotten when its last record is.
+    forget(tx, &stream, to, to)?;
+    Ok(())
+}
+
+/// Forgets the rows that end at `to`, which is at most the stream's end, or before, and sets what counts as trimmed.
+/// Returns the first record that is kept: a row goes when its last record does.
+pub(crate) fn forget(
+    tx: &Connection,
+    stream: &Stream,
+    to: RecordNumber,
+    trimmed: RecordNumber,
+) -> rusqlite::Result<RecordNumber> {
     let (start, mut end) = row_ids(stream.id, to);
     if to < stream.next {
         end = stream.row_of(tx, to)?;
@@ -167,8 +178,8 @@ fn trim(tx: &Connection, stream: &str, to: RecordNumber) -> Result<(), Fail> {
     let freed: i64 = tx.prepare_cached(sum)?.query_row([start, end], |row| row.get(0))?;
     tx.prepare_cached("DELETE FROM stayfast_outbox WHERE id >= ?1 AND id < ?2")?.execute([start, end])?;
     let update = "UPDATE stayfast_streams SET trimmed = ?2, bytes = max(bytes - ?3, 0) WHERE id = ?1";
-    tx.prepare_cached(update)?.execute((stream.id, to.0 as i64, freed))?;
-    Ok(())
+    tx.prepare_cached(update)?.execute((stream.id, trimmed.0 as i64, freed))?;
+    Ok(RecordNumber((end - start) as u64))
 }
 
 /// Two columns of text.

@@ -1,5 +1,4 @@
-use crate::outbox::SqliteOutbox;
-use crate::row::row_ids;
+use crate::outbox::{SqliteOutbox, forget};
 use crate::walk::Stream;
 use stayfast_store::StoreError;
 use stayfast_units::RecordNumber;
@@ -54,16 +53,10 @@ impl SqliteOutbox {
             if before <= stream.trimmed {
                 return Ok(stream.trimmed);
             }
-            let (start, mut end) = row_ids(stream.id, before.min(stream.next));
-            if before < stream.next {
-                end = stream.row_of(tx, before)?;
-            }
-            let sum = "SELECT coalesce(sum(length(bodies)), 0) FROM stayfast_outbox WHERE id >= ?1 AND id < ?2";
-            let freed: i64 = tx.prepare_cached(sum)?.query_row([start, end], |row| row.get(0))?;
-            tx.prepare_cached("DELETE FROM stayfast_outbox WHERE id >= ?1 AND id < ?2")?.execute([start, end])?;
-            let update = "UPDATE stayfast_streams SET bytes = max(bytes - ?2, 0) WHERE id = ?1";
-            tx.prepare_cached(update)?.execute((stream.id, freed))?;
-            Ok(RecordNumber((end - start) as u64).max(stream.trimmed))
+            // The receiver still has to be told what becomes of them, from `trimmed` on. So that stays, and so does the
+            // lineage that was kept for it: that of a record given up would cut the gap off from what went before.
+            let kept = forget(tx, &stream, before.min(stream.next), stream.trimmed)?;
+            Ok(kept.max(stream.trimmed))
         })?)
     }
 }

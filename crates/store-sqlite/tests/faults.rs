@@ -145,6 +145,32 @@ fn the_last_row_may_be_the_damaged_one() {
     assert_eq!(loaded[2].origin.lineage, lineages[2], "the tail knows it");
 }
 
+/// Records 0 to 2 of one session, 3 to 5 of another, 6 of a third. The receiver is known to have `trimmed`, and what is
+/// below `before` is given up.
+fn given_up(trimmed: u64, before: u64) -> (Vec<Loaded>, Vec<Lineage>) {
+    let store = Store::new();
+    let append = |bodies: &[&[u8]]| store.open().append("a", bodies).unwrap().origin.lineage;
+    let lineages = vec![append(&[b"0", b"1", b"2"]), append(&[b"3", b"4", b"5"]), append(&[b"6"])];
+    let mut outbox = store.open();
+    outbox.trim("a", RecordNumber(trimmed)).unwrap();
+    assert_eq!(outbox.give_up("a", RecordNumber(before)).unwrap().0, before);
+    assert_eq!(outbox.tails().unwrap()[0].trimmed.0, trimmed, "the receiver has yet to be told");
+    (outbox.read("a", RecordNumber(trimmed), 1000).unwrap(), lineages)
+}
+
+#[test]
+fn records_that_are_given_up_go_on_from_what_the_receiver_has() {
+    for trimmed in 1..=3 {
+        let (loaded, lineages) = given_up(trimmed, 6);
+        let [a, b, c] = lineages[..] else { unreachable!() };
+        let chain: Vec<_> = loaded.iter().map(|l| (l.origin.first.0, l.origin.lineage, l.origin.parent)).collect();
+        assert_eq!(chain, [(trimmed, b, a), (6, c, b)], "the receiver stands at record {trimmed} of the first lineage");
+        let mut expected: Vec<_> = (trimmed..6).map(gap).collect();
+        expected.push(record(6, b"6"));
+        assert_eq!(items(&loaded), expected);
+    }
+}
+
 #[test]
 fn a_torn_log_is_repaired_without_a_human() {
     let store = Store::new();
