@@ -8,43 +8,15 @@ use stayfast_link::{Config, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::Sessions;
 use stayfast_store::{Level, Loaded, Origin, Run, StoreDone, StoreOp, Tail};
 use stayfast_units::{Lineage, RecordNumber, StoreId, Time};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Counting;
-
-thread_local! {
-    // Of this thread only: the harness allocates in its own. Constant and without a destructor, so that counting
-    // does not allocate.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came; the counter touches no memory of theirs.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Adds what `f` allocates to `sum`.
 fn counted<T>(sum: &mut u64, f: impl FnOnce() -> T) -> T {
-    let before = ALLOCATIONS.get();
-    let result = f();
-    *sum += ALLOCATIONS.get() - before;
-    result
+    let mut result = None;
+    *sum += allocation_counter::measure(|| result = Some(f())).count_total;
+    result.expect("it has run")
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,51 +1,8 @@
 //! Steady traffic allocates nothing: neither in order nor reordered, in whole records nor in parts.
 
+use allocation_counter::measure;
 use stayfast_ranges::{Limits, RangeSet, Reassembler};
 use stayfast_units::RecordNumber;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// Counts what each thread asks of the system's allocator.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // No counter any more while a thread ends; nothing is measured then.
-    let _ = COUNT.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every call goes to `System` unchanged, and counting neither allocates (the cell is constant and has no
-// destructor) nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and `System` made the block.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `realloc`, and `System` made the block.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(f: impl FnOnce()) -> usize {
-    let before = COUNT.get();
-    f();
-    COUNT.get() - before
-}
 
 /// What one packet carries.
 #[derive(Clone)]
@@ -87,7 +44,7 @@ fn reorder(packets: &[Vec<Piece>], most: u64, lost: u64) -> Vec<Vec<Piece>> {
 }
 
 /// Feeds the packets in `warm_up` and ten more rounds, numbers going on; allocations in the last ten.
-fn run(arrivals: &[Vec<Piece>], records: u64, warm_up: u64, batch: usize) -> usize {
+fn run(arrivals: &[Vec<Piece>], records: u64, warm_up: u64, batch: usize) -> u64 {
     let body = vec![7_u8; 1 << 20];
     let mut stream = Reassembler::new(RecordNumber(0), Limits { bytes: 8 << 20, gaps: 1_000, record: 1 << 20 });
     let mut taken = 0;
@@ -115,7 +72,7 @@ fn run(arrivals: &[Vec<Piece>], records: u64, warm_up: u64, batch: usize) -> usi
         }
     };
     (0..warm_up).for_each(&mut round);
-    let count = allocations(|| (warm_up..warm_up + 10).for_each(&mut round));
+    let count = measure(|| (warm_up..warm_up + 10).for_each(&mut round)).count_total;
     assert_eq!(taken, (warm_up + 10) * records);
     count
 }
@@ -155,5 +112,5 @@ fn a_set_of_packet_numbers() {
         set.remove_below(r * 1_000);
     };
     (0..2).for_each(&mut round);
-    assert_eq!(allocations(|| (2..10).for_each(round)), 0);
+    assert_eq!(measure(|| (2..10).for_each(round)).count_total, 0);
 }

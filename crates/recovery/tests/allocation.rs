@@ -3,33 +3,6 @@
 use core::time::Duration;
 use stayfast_recovery::{Config, Ledger, Timeout};
 use stayfast_units::{PacketNumber, Time};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    // Of this thread only: the harness allocates in its own. Constant and without a destructor, so that counting
-    // does not allocate.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came; the counter touches no memory of theirs.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and the block came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// A path that loses every 97th packet for good and brings every 31st 30 ms late, for `packets` packets, one each
 /// millisecond over 20 ms, acknowledged one by one.
@@ -55,9 +28,7 @@ fn run(ledger: &mut Ledger<[u64; 2]>, from: u64, packets: u64) {
 fn no_packet_costs_an_allocation() {
     let mut ledger = Ledger::new(Config::default());
     run(&mut ledger, 0, 1_000);
-    let before = ALLOCATIONS.get();
-    run(&mut ledger, 1_000, 100_000);
-    let allocations = ALLOCATIONS.get() - before;
+    let allocations = allocation_counter::measure(|| run(&mut ledger, 1_000, 100_000)).count_total;
     let stats = ledger.stats();
     assert!(stats.acked > 90_000 && stats.late > 1_000 && stats.gone > 500, "{stats:?}");
     assert_eq!(allocations, 0);

@@ -1,34 +1,9 @@
 //! Packets of an established session are sealed and opened without the heap.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use allocation_counter::measure;
 use stayfast_frame::{Entropy, Kind, Seal, SessionId, Via};
 use stayfast_seal::{Identity, Sessions};
 use stayfast_units::{RunId, Time};
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to `System` as it is; counting in a `Cell` without a destructor does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System`.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 struct Bytes(u8);
 
@@ -61,15 +36,16 @@ fn data_packets_take_nothing_from_the_heap() {
         let mut packet = [0; 1200];
         let at_b = pass(&mut a, &mut b, Via::Init, &mut packet);
         let at_a = pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
-        let before = COUNT.get();
-        for _ in 0..5_000 {
-            pass(&mut a, &mut b, Via::Session(at_a), &mut packet);
-            pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
-            assert!(b.seal(Via::Session(at_a), &mut packet).is_err() || at_a == at_b);
-            assert!(a.open(Time::ZERO, &mut [0x81; 60]).is_err());
-        }
+        let allocations = measure(|| {
+            for _ in 0..5_000 {
+                pass(&mut a, &mut b, Via::Session(at_a), &mut packet);
+                pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
+                assert!(b.seal(Via::Session(at_a), &mut packet).is_err() || at_a == at_b);
+                assert!(a.open(Time::ZERO, &mut [0x81; 60]).is_err());
+            }
+        });
         assert_eq!(b.kind(Via::Session(at_b)), Some(Kind::Data));
-        assert_eq!(COUNT.get() - before, 0);
+        assert_eq!(allocations.count_total, 0);
     }
 }
 
@@ -78,11 +54,14 @@ fn more_init_packets_under_a_known_message_take_nothing_either() {
     let [mut a, mut b] = ends(true);
     let mut packet = [0; 1200];
     let at_b = pass(&mut a, &mut b, Via::Init, &mut packet);
-    let before = COUNT.get();
-    for _ in 0..1_000 {
-        pass(&mut a, &mut b, Via::Init, &mut packet);
-    }
-    assert_eq!(COUNT.get() - before, 0);
-    pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
-    assert!(COUNT.get() > before, "the counter counts");
+    let again = measure(|| {
+        for _ in 0..1_000 {
+            pass(&mut a, &mut b, Via::Init, &mut packet);
+        }
+    });
+    assert_eq!(again.count_total, 0);
+    let answered = measure(|| {
+        pass(&mut b, &mut a, Via::Session(at_b), &mut packet);
+    });
+    assert!(answered.count_total > 0, "the counter counts");
 }

@@ -1,45 +1,12 @@
 //! After a warm-up a datagram costs no allocation.
 
-use core::alloc::{GlobalAlloc, Layout};
+use allocation_counter::measure;
 use core::net::SocketAddr;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 use stayfast_sim::{
     CoDel, Datagram, Discipline, Limit, Node, Path, PathSpec, Poll, Probability, Red, TcpConfig, TcpFlow, World,
 };
 use stayfast_units::{Rate, Time};
-use std::alloc::System;
-use std::sync::Mutex;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-/// Everybody's allocations are counted, so one test runs at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-// SAFETY: every call is handed to the system's allocator as it came; counting touches no memory of the caller.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: `pointer` came from `System` with this layout.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Sends full-size datagrams at a little more than the path carries.
 struct Source {
@@ -101,8 +68,6 @@ fn flood(path: &mut Path, mut now: Time, count: u64) -> Time {
 
 #[test]
 fn after_a_warm_up_nothing_allocates() {
-    let _turn = TURN.lock();
-    a_hundred_seconds_at_50_mbits_need_no_memory();
     for discipline in [
         Discipline::DropTail,
         Discipline::Red(Red::default()),
@@ -118,15 +83,17 @@ fn after_a_warm_up_nothing_allocates() {
             .police(Rate::from_bits_per_sec(90_000_000), 100_000)
             .bottleneck(Rate::from_bits_per_sec(50_000_000), Limit::Packets(500), discipline);
         let warm = flood(&mut path, Time::ZERO, 100_000);
-        let before = ALLOCATIONS.load(Relaxed);
-        flood(&mut path, warm, 200_000);
-        let allocations = ALLOCATIONS.load(Relaxed) - before;
+        let allocations = measure(|| {
+            flood(&mut path, warm, 200_000);
+        })
+        .count_total;
         // As above: one when more are late at the same time than ever before.
         assert!(allocations < 5, "{discipline:?}: {allocations}");
         assert!(path.stats().left > 120_000, "{:?}", path.stats());
     }
 }
 
+#[test]
 fn a_hundred_seconds_at_50_mbits_need_no_memory() {
     let spec: PathSpec = "rate=50M rtt=40ms jitter=3ms loss=1% dup=1%".parse().unwrap();
     let (here, there) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
@@ -137,12 +104,10 @@ fn a_hundred_seconds_at_50_mbits_need_no_memory() {
     world.connect(b, a, spec.back());
     world.run_until(Time::from_millis(20_000));
 
-    let before = ALLOCATIONS.load(Relaxed);
     let begun = std::time::Instant::now();
-    world.run_until(Time::from_millis(120_000));
+    let allocations = measure(|| world.run_until(Time::from_millis(120_000))).count_total;
     let took = begun.elapsed();
     // One buffer for each time that more datagrams are under way than ever before; there is an end to that.
-    let allocations = ALLOCATIONS.load(Relaxed) - before;
     assert!(allocations < 5, "{allocations}");
 
     let heard = world.node(b).map(|sink| sink.heard);
@@ -152,7 +117,6 @@ fn a_hundred_seconds_at_50_mbits_need_no_memory() {
 
 #[test]
 fn tcp_needs_memory_only_to_grow() {
-    let _turn = TURN.lock();
     let spec: PathSpec = "rate=50M rtt=40ms jitter=3ms queue=1bdp".parse().unwrap();
     let (here, there) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
     let mut world = World::new(1);
@@ -161,10 +125,8 @@ fn tcp_needs_memory_only_to_grow() {
     let flow = TcpFlow::add(&mut world, here, TcpConfig::to(there), &[path], &[back]);
     world.run_until(Time::from_millis(20_000));
 
-    let before = ALLOCATIONS.load(Relaxed);
-    world.run_until(Time::from_millis(120_000));
+    let allocations = measure(|| world.run_until(Time::from_millis(120_000))).count_total;
     // The totals over time, the gaps and the pool of buffers each double a few times.
-    let allocations = ALLOCATIONS.load(Relaxed) - before;
     let sent = world.node(flow.sender).map(|sender| sender.sent());
     println!("{allocations} allocations for {sent:?} segments");
     assert!(allocations < 20, "{allocations}");
