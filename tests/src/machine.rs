@@ -2,39 +2,12 @@ use stayfast_link::{Config, Event, Inbound, Node as Link, Outbound, PeerId, Role
 use stayfast_seal::{Identity, PublicKey, Sessions};
 use stayfast_sim::{Datagram, Node, Poll};
 use stayfast_store::{Inbox, Memory, Outbox, StoreDone, perform};
+/// Random bytes for the simulator: replayable from the seed, never the same for two runs.
+pub use stayfast_testkit::SplitMix as Entropy;
 use stayfast_units::{RecordNumber, RunId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// Random bytes for the simulator: replayable from the seed, never the same for two runs.
-#[derive(Clone, Debug)]
-pub struct Entropy(u64);
-
-impl Entropy {
-    /// A stream of bytes that depends on the seed and on the number of the run, and on nothing else.
-    pub fn new(seed: u64, run: u64) -> Entropy {
-        let mut entropy = Entropy(seed);
-        let salt = entropy.draw();
-        Entropy(salt ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-impl stayfast_frame::Entropy for Entropy {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.draw().to_le_bytes()[..chunk.len()]);
-        }
-    }
-}
 
 /// Which half of the link a machine runs.
 #[derive(Clone, Debug)]

@@ -3,10 +3,9 @@
 
 use crate::cubic::MAX_WINDOW;
 use crate::{Acked, Controller, Cubic, Signal};
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::Arbitrary;
 use core::time::Duration;
 use stayfast_units::Time;
-use std::vec::Vec;
 
 /// One call. Times are relative, so that most sequences make sense and some do not.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -56,20 +55,8 @@ pub enum Op {
     Datagram(u16),
 }
 
-/// Operations up to the end of the input. A plain `Vec` would toss a coin before each one, so that random input
-/// gives one on average.
-#[derive(Clone, Debug)]
-pub struct Ops(pub Vec<Op>);
-
-impl<'a> Arbitrary<'a> for Ops {
-    fn arbitrary(input: &mut Unstructured<'a>) -> Result<Ops> {
-        let mut ops = Vec::new();
-        while !input.is_empty() {
-            ops.push(input.arbitrary()?);
-        }
-        Ok(Ops(ops))
-    }
-}
+/// Operations to the end of the input.
+pub type Ops = stayfast_testkit::Ops<Op>;
 
 /// Runs `ops` on [`Cubic`] and panics where a rule is broken:
 ///

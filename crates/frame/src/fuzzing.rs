@@ -15,6 +15,12 @@ use arbitrary::{Arbitrary, Unstructured};
 use core::time::Duration;
 use stayfast_units::{Lineage, PacketNumber, RecordNumber, StoreId, Time};
 
+impl crate::Entropy for stayfast_testkit::SplitMix {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        stayfast_testkit::SplitMix::fill(self, bytes);
+    }
+}
+
 /// A number of any size: `.0 >> (.1 % 64)`, or, if `.1` is 240 or more, one of the four around 2^62, from where on a
 /// varint ends.
 #[derive(Arbitrary, Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
 //! Operations, oracle and check, for tests and fuzz targets.
 
 use crate::{BURST, BURST_DATAGRAMS, Pacer};
-use alloc::vec::Vec;
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::Arbitrary;
 use core::time::Duration;
 use stayfast_units::{Rate, Time};
 
@@ -34,20 +33,8 @@ pub enum Op {
     Force(u16),
 }
 
-/// Operations up to the end of the input. A plain `Vec` would toss a coin before each one, so that random input gives
-/// one on average.
-#[derive(Clone, Debug)]
-pub struct Ops(pub Vec<Op>);
-
-impl<'a> Arbitrary<'a> for Ops {
-    fn arbitrary(input: &mut Unstructured<'a>) -> Result<Ops> {
-        let mut ops = Vec::new();
-        while !input.is_empty() {
-            ops.push(input.arbitrary()?);
-        }
-        Ok(Ops(ops))
-    }
-}
+/// Operations to the end of the input.
+pub type Ops = stayfast_testkit::Ops<Op>;
 
 /// Runs the operations and checks each answer against a bucket kept in plain fractions of bytes.
 ///
@@ -168,10 +155,12 @@ impl State {
 #[test]
 fn any_operations() {
     let count = core::sync::atomic::AtomicUsize::new(0);
-    bolero::check!().with_arbitrary::<Ops>().with_max_len(2_048).with_iterations(1_000).for_each(|Ops(ops)| {
-        count.fetch_add(ops.len(), core::sync::atomic::Ordering::Relaxed);
-        check(ops);
-    });
+    bolero::check!().with_arbitrary::<Ops>().with_max_len(2_048).with_iterations(1_000).for_each(
+        |stayfast_testkit::Ops(ops)| {
+            count.fetch_add(ops.len(), core::sync::atomic::Ordering::Relaxed);
+            check(ops);
+        },
+    );
     // A generator that gives up would make the test an empty one.
     assert!(count.into_inner() > 20_000);
 }

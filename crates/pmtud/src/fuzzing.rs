@@ -3,7 +3,7 @@
 
 use crate::{BASE, CHECKS, LADDER, MAX_IPV4, RETRY, RETRY_LATER, ROUNDS, Search};
 use alloc::vec::Vec;
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::Arbitrary;
 use core::time::Duration;
 use stayfast_units::Time;
 
@@ -71,19 +71,8 @@ pub enum Change {
     },
 }
 
-/// Operations up to the end of the input, as a plain `Vec` would not give them.
-#[derive(Clone, Debug)]
-pub struct Ops(pub Vec<Op>);
-
-impl<'a> Arbitrary<'a> for Ops {
-    fn arbitrary(input: &mut Unstructured<'a>) -> Result<Ops> {
-        let mut ops = Vec::new();
-        while !input.is_empty() {
-            ops.push(input.arbitrary()?);
-        }
-        Ok(Ops(ops))
-    }
-}
+/// Operations to the end of the input.
+pub type Ops = stayfast_testkit::Ops<Op>;
 
 /// Runs the operations against a path whose limit is known, and lets everything come to its end.
 ///

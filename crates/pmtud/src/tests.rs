@@ -1,17 +1,17 @@
-use crate::fuzzing::{Op, Ops, Seen, check, run};
+use crate::fuzzing::{Op, Seen, check, run};
 use crate::mutant::Mutant;
 use crate::{BASE, CHECKS, MAX_IPV4, MAX_IPV6, RETRY, RETRY_LATER, Search};
 use alloc::vec::Vec;
-use arbitrary::{Arbitrary, Unstructured};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use stayfast_testkit::{Ops, SplitMix, drawn};
 use stayfast_units::Time;
 use std::panic::catch_unwind;
 
 #[test]
 fn any_operations() {
     let (count, falls, rises) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-    bolero::check!().with_arbitrary::<Ops>().with_max_len(2_048).with_iterations(2_000).for_each(|Ops(ops)| {
+    bolero::check!().with_arbitrary::<Ops<Op>>().with_max_len(2_048).with_iterations(2_000).for_each(|Ops(ops)| {
         let seen = run(ops, Search::new(Time::ZERO, BASE, MAX_IPV4), true);
         count.fetch_add(ops.len(), Ordering::Relaxed);
         falls.fetch_add(seen.falls as usize, Ordering::Relaxed);
@@ -19,26 +19,6 @@ fn any_operations() {
     });
     // A generator that gives up would make the test an empty one.
     assert!(count.into_inner() > 20_000 && rises.into_inner() > 1_000 && falls.into_inner() > 20);
-}
-
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-/// The same for every run.
-fn drawn(seed: u64, count: usize) -> Vec<Op> {
-    let mut random = Random(seed);
-    let bytes: Vec<u8> = (0..count).flat_map(|_| random.draw().to_le_bytes()).collect();
-    let mut source = Unstructured::new(&bytes);
-    (0..count).map(|_| Op::arbitrary(&mut source).unwrap()).collect()
 }
 
 #[test]
@@ -58,7 +38,7 @@ fn drawn_operations_find_every_mutant() {
     };
     for mutant in mutants {
         let found = (0..4_000).find(|seed| {
-            let ops = drawn(*seed, 400);
+            let ops: Vec<Op> = drawn(*seed, 400, 1);
             check(&ops);
             catch_unwind(|| run(&ops, faulty(mutant), true)).is_err()
         });
@@ -69,9 +49,9 @@ fn drawn_operations_find_every_mutant() {
 /// A flow of one to four packets at a time on a path that never changes, with `percent` of its packets lost for good and
 /// as many late by a tenth of a round trip to two: how often it was in doubt, and how often it fell.
 fn hours_of_loss(percent: u64, seed: u64) -> Seen {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut ops = Vec::new();
-    let luck = |random: &mut Random| if random.draw() % 100 < percent { 0 } else { 255 };
+    let luck = |random: &mut SplitMix| if random.draw() % 100 < percent { 0 } else { 255 };
     for _ in 0..20_000 {
         for _ in 0..=random.draw() % 4 {
             let part = random.draw().is_multiple_of(4).then_some(random.draw() as u8);

@@ -6,32 +6,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{boxed::Box, vec, vec::Vec};
 use arbitrary::Arbitrary;
 use core::time::Duration;
-use stayfast_frame::{Entropy, Header, Kind, Opened, Rejected, Seal, SessionId, Via, layout};
+use stayfast_frame::{Header, Kind, Opened, Rejected, Seal, SessionId, Via, layout};
+use stayfast_testkit::SplitMix;
 use stayfast_units::{PacketNumber, RunId, Time};
-
-/// Predictable bytes, the same for the same seed (SplitMix64): for tests alone.
-///
-/// ```
-/// use stayfast_frame::Entropy;
-/// use stayfast_seal::fuzzing::Seeded;
-///
-/// let (mut a, mut b) = ([0; 9], [0; 9]);
-/// Seeded(7).fill(&mut a);
-/// Seeded(7).fill(&mut b);
-/// assert_eq!(a, b);
-/// ```
-pub struct Seeded(pub u64);
-
-impl Entropy for Seeded {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            chunk.copy_from_slice(&(z ^ z >> 31).to_be_bytes()[..chunk.len()]);
-        }
-    }
-}
 
 /// One step. Nodes and packets are chosen modulo how many there are.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -214,7 +191,7 @@ const MAX_FLIGHT: usize = 64;
 
 impl World {
     fn new(policy: Policy) -> World {
-        let identities = [1, 2].map(|seed| Identity::generate(&mut Seeded(seed)));
+        let identities = [1, 2].map(|seed| Identity::generate(&mut SplitMix(seed)));
         let (nodes, flight, sealed, ledger) = Default::default();
         let now = Time::from_millis(1_000);
         let (disk, backup, runs) = ([0; 2], [0; 2], 0);
@@ -230,7 +207,7 @@ impl World {
         self.runs += 1;
         let run = RunId(self.runs);
         let seed = if self.policy == Policy::Fresh { self.runs } else { 0 };
-        let entropy = Box::new(Seeded((seed * 2 + side as u64) << 32));
+        let entropy = Box::new(SplitMix((seed * 2 + side as u64) << 32));
         let peer = self.identities[1 - side].public();
         let mut sessions = Sessions::new(&self.identities[side], peer, Some([7; 32]), run, side == 0, entropy);
         if self.policy == Policy::SavedCounter {
@@ -506,7 +483,7 @@ mod tests {
     /// Schedules of kills, restored disks and clones, with traffic between them.
     fn schedules() -> impl Iterator<Item = Vec<Op>> {
         (0..100).map(|seed| {
-            let mut random = Seeded(seed);
+            let mut random = SplitMix(seed);
             let mut bytes = [0; 4];
             (0..60)
                 .map(|_| {

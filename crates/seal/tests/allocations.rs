@@ -1,25 +1,15 @@
 //! Packets of an established session are sealed and opened without the heap.
 
 use allocation_counter::measure;
-use stayfast_frame::{Entropy, Kind, Seal, SessionId, Via};
+use stayfast_frame::{Kind, Seal, SessionId, Via};
 use stayfast_seal::{Identity, Sessions};
+use stayfast_testkit::SplitMix;
 use stayfast_units::{RunId, Time};
 
-struct Bytes(u8);
-
-impl Entropy for Bytes {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        bytes.fill_with(|| {
-            self.0 = self.0.wrapping_mul(5).wrapping_add(1);
-            self.0
-        });
-    }
-}
-
 fn ends(aes: bool) -> [Sessions; 2] {
-    let ids = [1, 2].map(|seed| Identity::generate(&mut Bytes(seed)));
+    let ids = [1, 2].map(|seed| Identity::generate(&mut SplitMix(seed)));
     [0, 1].map(|i| {
-        let entropy = Box::new(Bytes(3 + i as u8));
+        let entropy = Box::new(SplitMix(3 + i as u64));
         Sessions::new(&ids[i], ids[1 - i].public(), None, RunId(i as u64 + 1), aes, entropy)
     })
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::fuzzing::{Op, Ops, check};
+use crate::fuzzing::{Op, check};
+use stayfast_testkit::Ops;
 
 const SEGMENT: u64 = 1_200;
 
@@ -87,7 +88,7 @@ mod slow_start;
 #[test]
 fn any_sequence_keeps_the_rules() {
     let count = core::sync::atomic::AtomicUsize::new(0);
-    bolero::check!().with_arbitrary::<Ops>().with_max_len(2_048).with_iterations(2_000).for_each(|Ops(ops)| {
+    bolero::check!().with_arbitrary::<Ops<Op>>().with_max_len(2_048).with_iterations(2_000).for_each(|Ops(ops)| {
         count.fetch_add(ops.len(), core::sync::atomic::Ordering::Relaxed);
         check(ops);
     });

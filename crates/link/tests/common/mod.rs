@@ -4,6 +4,7 @@
 use stayfast_link::{Config, Event, Inbound, Node, Outbound, PeerId, Role};
 use stayfast_seal::{Identity, PublicKey, Sessions};
 use stayfast_store::{CursorKey, Inbox, Item, Memory, Outbox, StoreOp, perform};
+pub use stayfast_testkit::SplitMix as Dice;
 use stayfast_units::{RecordNumber, RunId, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,27 +14,6 @@ pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
 /// One way.
 pub const DELAY: Duration = Duration::from_millis(10);
-
-/// SplitMix64.
-#[derive(Clone)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-impl stayfast_frame::Entropy for Dice {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.draw().to_le_bytes()[..chunk.len()]);
-        }
-    }
-}
 
 pub fn identity(seed: u64) -> Identity {
     Identity::generate(&mut Dice(seed))

@@ -6,29 +6,13 @@
 pub mod range_set;
 pub mod reassembler;
 
-use alloc::vec::Vec;
-use arbitrary::{Arbitrary, Result, Unstructured};
-
-/// Operations up to the end of the input. A plain `Vec` would toss a coin before each one, so that random input gives
-/// one on average.
-#[derive(Clone, Debug)]
-pub struct Ops<T>(pub Vec<T>);
-
-impl<'a, T: Arbitrary<'a>> Arbitrary<'a> for Ops<T> {
-    fn arbitrary(input: &mut Unstructured<'a>) -> Result<Ops<T>> {
-        let mut ops = Vec::new();
-        while !input.is_empty() {
-            ops.push(input.arbitrary()?);
-        }
-        Ok(Ops(ops))
-    }
-}
+pub use stayfast_testkit::Ops;
 
 /// Checks random operations, and that there were many: a generator that gives up would make the test an empty one.
 #[cfg(test)]
 fn check_many<T>(check: fn(&[T]))
 where
-    T: core::fmt::Debug + for<'a> Arbitrary<'a> + 'static,
+    T: core::fmt::Debug + for<'a> arbitrary::Arbitrary<'a> + 'static,
 {
     let count = core::sync::atomic::AtomicUsize::new(0);
     bolero::check!().with_arbitrary::<Ops<T>>().with_max_len(2_048).with_iterations(300).for_each(|Ops(ops)| {

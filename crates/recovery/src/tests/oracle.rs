@@ -2,7 +2,6 @@
 
 use crate::fuzzing::{Op, Rare, check, check_mutant, ledger, run};
 use crate::{Mutant, Stats};
-use arbitrary::{Arbitrary, Unstructured};
 use std::panic::catch_unwind;
 use std::vec::Vec;
 
@@ -15,18 +14,9 @@ fn the_ledger_agrees_with_the_truth() {
         .for_each(|ops| check(ops));
 }
 
-/// The same for every run: operations drawn with splitmix64.
+/// The same for every run.
 fn drawn(seed: u64, count: usize) -> Vec<Op> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
-    let bytes: Vec<u8> = (0..count * 16).flat_map(|_| next().to_le_bytes()).collect();
-    let mut source = Unstructured::new(&bytes);
-    (0..count).map(|_| Op::arbitrary(&mut source).unwrap()).collect()
+    stayfast_testkit::drawn(seed, count, 16)
 }
 
 #[test]

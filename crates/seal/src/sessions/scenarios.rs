@@ -1,24 +1,24 @@
 //! Two ends, and what can come between them.
 
-use crate::fuzzing::Seeded;
 use crate::{Identity, Sessions};
 use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use stayfast_frame::{Entropy, Kind, Opened, Rejected, Seal, SealError, SessionId, Via, layout};
+use stayfast_testkit::SplitMix;
 use stayfast_units::{PacketNumber, RunId, Time};
 
 const START: Time = Time::from_millis(1_000);
 
 /// The node of this name, towards its peer: a and b know each other.
 fn node(name: char, run: u64, aes: bool, psk: Option<[u8; 32]>, entropy: Box<dyn Entropy + Send>) -> Sessions {
-    let identity = |name: char| Identity::generate(&mut Seeded(u64::from(name)));
+    let identity = |name: char| Identity::generate(&mut SplitMix(u64::from(name)));
     let peer = identity(if name == 'b' { 'a' } else { 'b' }).public();
     Sessions::new(&identity(name), peer, psk, RunId(run), aes, entropy)
 }
 
 fn start(name: char, run: u64) -> Sessions {
-    node(name, run, true, None, Box::new(Seeded(run << 32)))
+    node(name, run, true, None, Box::new(SplitMix(run << 32)))
 }
 
 fn seal(from: &mut Sessions, via: Via, payload: &[u8]) -> Vec<u8> {
@@ -169,8 +169,8 @@ fn nobody_talks_two_ends_out_of_aes() {
         assert_eq!(open(&mut to, &packet), Err(reason));
     }
     for (at_a, at_b) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mut a = node('a', 1, at_a, None, Box::new(Seeded(3)));
-        let mut b = node('b', 2, at_b, None, Box::new(Seeded(4)));
+        let mut a = node('a', 1, at_a, None, Box::new(SplitMix(3)));
+        let mut b = node('b', 2, at_b, None, Box::new(SplitMix(4)));
         let (_, session) = meet(&mut a, &mut b);
         pass(&mut b, &mut a, Via::Session(session));
     }
@@ -186,9 +186,9 @@ fn strangers_get_silence() {
     assert_eq!(open(&mut b, &packet), Err(Rejected::Mac));
     assert_eq!(init(&mut a)[layout::init::TAG], b.tag());
     // So does a peer that was not given the same secret.
-    let mut other = node('a', 4, true, Some([1; 32]), Box::new(Seeded(4)));
+    let mut other = node('a', 4, true, Some([1; 32]), Box::new(SplitMix(4)));
     assert_eq!(open(&mut b, &init(&mut other)), Err(Rejected::Tag));
-    let mut right = node('b', 5, true, Some([1; 32]), Box::new(Seeded(5)));
+    let mut right = node('b', 5, true, Some([1; 32]), Box::new(SplitMix(5)));
     meet(&mut other, &mut right);
     // An end's own packets are not for itself.
     let own = init(&mut a);
@@ -233,7 +233,7 @@ fn an_answer_is_a_reply_until_data_comes() {
 }
 
 /// Entropy that counts how often it is asked.
-struct Counted(Seeded, Arc<AtomicUsize>);
+struct Counted(SplitMix, Arc<AtomicUsize>);
 
 impl Entropy for Counted {
     fn fill(&mut self, bytes: &mut [u8]) {
@@ -246,7 +246,7 @@ impl Entropy for Counted {
 fn work_on_curves_waits_for_a_mac_and_is_not_done_twice() {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut a = start('a', 1);
-    let mut b = node('b', 2, true, None, Box::new(Counted(Seeded(5), asked.clone())));
+    let mut b = node('b', 2, true, None, Box::new(Counted(SplitMix(5), asked.clone())));
     let (packet, again) = (init(&mut a), init(&mut a));
     assert_eq!(packet[layout::init::NOISE], again[layout::init::NOISE]);
     for at in 0..layout::init::MAC.end {
@@ -414,7 +414,7 @@ fn good_sessions_outlive_a_flood_of_bad_packets() {
     let (at_a, at_b) = meet(&mut a, &mut b);
     let good: Vec<_> = (0..3).map(|_| seal(&mut a, Via::Session(at_a), b"good")).collect();
     let again = init(&mut a);
-    let mut random = Seeded(1);
+    let mut random = SplitMix(1);
     for (_, _, packet) in one_of_each() {
         for _ in 0..2_000 {
             let mut at = [0; 3];
