@@ -269,7 +269,9 @@ impl<S: Seal> Peer<S> {
         let before = w.written();
         if let Some(sender) = &mut self.sender {
             sender.fill_questions(now, w, carried);
-            if purpose != Purpose::Wake {
+            // Records go only where their fate will be known: those of a packet that no ledger holds would be waited for
+            // for ever.
+            if purpose != Purpose::Wake && !self.ledger.is_full() {
                 sender.fill(w, carried);
             }
         }
@@ -327,7 +329,8 @@ impl<S: Seal> Peer<S> {
             _ => self.ledger.sent(number, now, size, true, limited, carried),
         };
         if recorded.is_err() {
-            // Only answers and probes are built while the ledger is full; a later one makes good what this carried.
+            // Only answers and probes are built while the ledger is full, without records; a later one makes good what this
+            // carried.
             self.ledger.sent_unrecorded(number, now);
             return;
         }

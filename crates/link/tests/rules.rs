@@ -226,6 +226,21 @@ fn a_new_address_and_a_new_record_do_not_wait_for_a_back_off() {
 }
 
 #[test]
+fn records_of_probes_that_the_ledger_has_no_room_for_are_not_forgotten() {
+    let a = Plan { config: Config { ledger: 16, ..Config::default() }, ..Plan::sender() };
+    let mut bench = backlog(18, a, Plan::receiver(), &bodies(10, 900));
+    assert!(bench.until(SECOND, |bench| bench.a.is_stored("log", 10)));
+    bench.passes = Box::new(|_| false);
+    for body in bodies(100, 900) {
+        bench.a.append(bench.now, "log", &[&body]);
+        bench.run(100 * MS);
+    }
+    bench.passes = Box::new(|_| true);
+    bench.a.append(bench.now, "log", &[b"new"]);
+    assert!(bench.until(2 * SECOND, |bench| bench.a.is_stored("log", 111)), "{:?}", bench.a.node.status(bench.a.peer));
+}
+
+#[test]
 fn a_store_too_weak_frees_nothing() {
     let mut bench = backlog(10, Plan::sender(), Plan::receiver(), &bodies(10, 100));
     bench.b.inbox = Memory::new(77).with_level(Level::Process);
