@@ -1,6 +1,6 @@
 use stayfast_link::{Config, Event, Inbound, Node as Link, Outbound, PeerId, Role, Transmit};
 use stayfast_seal::{Identity, PublicKey, Sessions};
-use stayfast_sim::{Datagram, Node, Poll};
+use stayfast_sim::{Datagram, Ecn, Node, Poll};
 use stayfast_store::{Inbox, Memory, Outbox, StoreDone, perform};
 /// Random bytes for the simulator: replayable from the seed, never the same for two runs.
 pub use stayfast_testkit::SplitMix as Entropy;
@@ -152,7 +152,7 @@ impl Machine {
     fn next_segment(&mut self, out: &mut Datagram) -> bool {
         let Some((transmit, at)) = self.batch.take() else { return false };
         let end = (at + transmit.segment).min(transmit.len);
-        out.to = transmit.to;
+        (out.to, out.ecn) = (transmit.to, Ecn::from_bits(transmit.ecn));
         out.bytes.extend_from_slice(&self.buf[at..end]);
         if end < transmit.len {
             self.batch = Some((transmit, end));

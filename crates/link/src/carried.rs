@@ -34,6 +34,8 @@ pub(crate) struct Carried {
     items: [Option<Item>; Carried::MAX],
     /// The packet goes to a run that may know nothing yet (an INIT): every alias in it is opened.
     pub(crate) introduces: bool,
+    /// It left with an ECN mark.
+    pub(crate) marked: bool,
 }
 
 impl Carried {
@@ -41,7 +43,7 @@ impl Carried {
     pub(crate) const MAX: usize = 6;
 
     pub(crate) const fn new(introduces: bool) -> Carried {
-        Carried { items: [None; Carried::MAX], introduces }
+        Carried { items: [None; Carried::MAX], introduces, marked: false }
     }
 
     /// Room for `n` more items?

@@ -120,6 +120,10 @@ pub struct Status {
     pub late: u64,
     /// Congestion episodes that were undone.
     pub undos: u64,
+    /// Whether packets to the peer are marked for ECN.
+    pub ecn: crate::Ecn,
+    /// Packets that arrived there with a mark of congestion (CE).
+    pub marks: u64,
     /// Where the peer is reached.
     pub address: Option<core::net::SocketAddr>,
     /// UDP payload of a full packet on the way there, bytes.

@@ -15,6 +15,7 @@ extern crate std;
 mod acks;
 mod carried;
 mod config;
+mod ecn;
 mod event;
 mod fate;
 mod fill;
@@ -32,6 +33,7 @@ mod size;
 mod transmit;
 
 pub use config::Config;
+pub use ecn::Ecn;
 pub use event::{Deadline, Event, Status, StreamStatus};
 pub use node::{Inbound, Node, Outbound, PeerId, Role};
 pub use pattern::matches;

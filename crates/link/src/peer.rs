@@ -2,6 +2,7 @@
 
 use crate::carried::Carried;
 use crate::config::Config;
+use crate::ecn::Validation;
 use crate::event::{Deadline, Event, Status};
 use crate::fate::settle;
 use crate::path::Path;
@@ -46,6 +47,7 @@ pub(crate) struct Peer<S> {
     pub(crate) congestion: Cubic,
     pub(crate) pacer: Pacer,
     pub(crate) search: Search,
+    pub(crate) ecn: Validation,
     pub(crate) events: VecDeque<Event>,
     pub(crate) probes: Probes,
     pub(crate) wake: Option<(u32, Time)>,
@@ -94,6 +96,7 @@ impl<S: Seal> Peer<S> {
             runs: Runs::default(),
             search: size::search(&config, now, path.current()),
             path,
+            ecn: Validation::new(),
             ledger: Ledger::new(ledger),
             congestion: Cubic::new(config.datagram, now),
             pacer: Pacer::new(),
@@ -203,6 +206,7 @@ impl<S: Seal> Peer<S> {
         // News for the old run is of no use to anybody.
         let episode = self.ledger.abandon(&mut |_| {});
         self.search.on_probe_unsent();
+        self.ecn.run_changed();
         if episode == EpisodeChange::Real {
             self.congestion.on_real();
         }
@@ -299,21 +303,26 @@ impl<S: Seal> Peer<S> {
         if self.runs.current() != Some(opened.run) {
             return Ok(());
         }
-        let Peer { ledger, sender, receiver, runs, search, .. } = self;
+        let Peer { ledger, sender, receiver, runs, search, ecn, .. } = self;
         let ranges = ack.ranges().map(|range| (range.first, range.last));
-        let mut sink = |outcome, sent: &Sent<Carried>| settle(now, outcome, sent, search, sender, receiver, runs);
+        let mut sink = |outcome, sent: &Sent<Carried>| {
+            ecn.settled(now, outcome, sent);
+            settle(now, outcome, sent, search, sender, receiver, runs);
+        };
         let report = ledger.acknowledge(now, ack.largest, ack.delay, ranges, &mut sink);
         let report = report.map_err(|_| Rejected::Malformed)?;
         if report.newest_sent.is_some() {
             self.probes = Probes::default();
         }
-        self.control(now, &report);
+        let marked = report.newest_sent.filter(|_| self.ecn.on_ack(now, ack.ecn));
+        self.control(now, &report, marked);
         self.resized();
         Ok(())
     }
 
-    /// Tells the controller what an acknowledgement or a timeout has shown.
-    fn control(&mut self, now: Time, report: &Report) {
+    /// Tells the controller what an acknowledgement or a timeout has shown. `marked`: CE marks came back, and the newest
+    /// packet that they may concern was sent then.
+    fn control(&mut self, now: Time, report: &Report, marked: Option<Time>) {
         for change in report.episode {
             match change {
                 EpisodeChange::None => {}
@@ -329,6 +338,12 @@ impl<S: Seal> Peer<S> {
         }
         if report.persistent {
             self.congestion.on_persistent(now);
+        }
+        if let Some(sent) = marked {
+            if self.ledger.congestion_signalled(now, sent) == EpisodeChange::Real {
+                self.congestion.on_real();
+            }
+            self.congestion.on_congestion(now, sent, Signal::Ecn);
         }
         let Some(newest_sent) = report.newest_sent else { return };
         let rtt = self.ledger.rtt();
@@ -348,15 +363,19 @@ impl<S: Seal> Peer<S> {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         // With the first of its deadlines met, the ledger may find that another has passed.
         for _ in 0..LEDGER_DEADLINES {
-            let Peer { ledger, sender, receiver, runs, search, .. } = self;
+            let Peer { ledger, sender, receiver, runs, search, ecn, .. } = self;
             if ledger.next_timeout().is_none_or(|(at, _)| at > now) {
                 break;
             }
-            let mut sink = |outcome, sent: &Sent<Carried>| settle(now, outcome, sent, search, sender, receiver, runs);
+            let mut sink = |outcome, sent: &Sent<Carried>| {
+                ecn.settled(now, outcome, sent);
+                settle(now, outcome, sent, search, sender, receiver, runs);
+            };
             let (timeout, report) = ledger.timeout(now, &mut sink);
-            self.control(now, &report);
+            self.control(now, &report, None);
             if let Timeout::Probe { in_a_row } = timeout {
                 self.search.on_probe_timeout(now, in_a_row);
+                self.ecn.on_probe_timeout(now);
                 self.probe(in_a_row);
             }
             self.resized();
@@ -407,6 +426,7 @@ impl<S: Seal> Peer<S> {
         if in_a_row > GIVE_UP && self.is_idle() {
             // What the packets carried was news, or is stored: the peer asks if it is there.
             self.search.on_probe_unsent();
+            self.ecn.forgotten();
             if self.ledger.abandon(&mut |_| {}) == EpisodeChange::Real {
                 self.congestion.on_real();
             }
@@ -432,12 +452,13 @@ impl<S: Seal> Peer<S> {
 
     /// The packets `first..=last` never left this machine.
     pub(crate) fn unsent(&mut self, now: Time, first: u64, last: u64) {
-        let Peer { ledger, sender, receiver, runs, search, .. } = self;
+        let Peer { ledger, sender, receiver, runs, search, ecn, .. } = self;
         let numbers = first..=last;
         for sent in ledger.outstanding().filter(|sent| numbers.contains(&sent.number.0)) {
             if sent.size_probe {
                 search.on_probe_unsent();
             }
+            ecn.unsent(now, sent);
             settle(now, Outcome::Lost, sent, search, sender, receiver, runs);
         }
         for number in numbers {
@@ -542,6 +563,8 @@ impl<S: Seal> Peer<S> {
             lost: stats.lost,
             late: stats.late,
             undos: stats.spurious,
+            ecn: self.ecn.is(),
+            marks: self.ecn.marks(),
             address: self.path.current(),
             datagram: self.search.limit(),
             streams: sender.into_iter().flat_map(Sender::status).collect(),

@@ -2,6 +2,7 @@
 
 use crate::carried::Carried;
 use crate::config::Config;
+use crate::ecn::NOT_ECT;
 use crate::peer::Peer;
 use crate::transmit::{Purpose, Transmit};
 use core::net::{IpAddr, SocketAddr};
@@ -34,6 +35,7 @@ impl<S: Seal> Peer<S> {
     pub(crate) fn path_moved(&mut self, now: Time, from: Option<SocketAddr>, to: SocketAddr) {
         if from.map(|from| from.ip()) != Some(to.ip()) {
             self.search.on_path_changed(now, largest(&self.config, Some(to)));
+            self.ecn.restart();
             self.resized();
         }
     }
@@ -54,7 +56,7 @@ impl<S: Seal> Peer<S> {
         self.packets_sent += 1;
         self.account(now, Purpose::SizeProbe, number, room.len(), Some(Carried::new(false)));
         let (len, segment) = (room.len(), room.len());
-        Some(Transmit { peer, to, len, segment, first: number.0, last: number.0 })
+        Some(Transmit { peer, to, len, segment, first: number.0, last: number.0, ecn: NOT_ECT })
     }
 }
 

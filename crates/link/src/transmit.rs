@@ -1,6 +1,7 @@
 //! From what is waiting to packets: who is written to, by which way, and what goes in.
 
 use crate::carried::{Carried, Item};
+use crate::ecn::NOT_ECT;
 use crate::peer::Peer;
 use crate::runs::RemoteRun;
 use core::net::SocketAddr;
@@ -23,7 +24,12 @@ pub struct Transmit {
     pub first: u64,
     /// Number of the last packet.
     pub last: u64,
+    /// The two ECN bits for the IP header of each.
+    pub ecn: u8,
 }
+
+/// What datagrams of one transmit have in common: where they go, and their ECN bits.
+type Way = (SocketAddr, u8);
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +74,8 @@ impl<S: Seal> Peer<S> {
         let size = usize::from(self.search.limit()).min(buf.len()).max(1);
         let mut batch: Option<Transmit> = None;
         for room in buf.chunks_exact_mut(size).take(max_segments) {
-            let goes_to = batch.as_ref().map(|batch| batch.to);
-            let Some((packet, to)) = self.next_packet(now, goes_to, room) else { break };
+            let way = batch.as_ref().map(|batch| (batch.to, batch.ecn));
+            let Some((packet, (to, ecn))) = self.next_packet(now, way, room) else { break };
             let batch = batch.get_or_insert(Transmit {
                 peer,
                 to,
@@ -77,6 +83,7 @@ impl<S: Seal> Peer<S> {
                 segment: packet.len,
                 first: packet.number,
                 last: packet.number,
+                ecn,
             });
             batch.len += packet.len;
             batch.last = packet.number;
@@ -87,19 +94,28 @@ impl<S: Seal> Peer<S> {
         batch
     }
 
-    /// Builds the next packet, unless it goes elsewhere than those before it.
-    fn next_packet(&mut self, now: Time, goes_to: Option<SocketAddr>, room: &mut [u8]) -> Option<(Packet, SocketAddr)> {
+    /// Builds the next packet, unless it goes another way than those before it.
+    fn next_packet(&mut self, now: Time, before: Option<Way>, room: &mut [u8]) -> Option<(Packet, Way)> {
         // What was due may turn out to be nothing any more, while something else is due all the same.
         for _ in 0..TRIES {
             let (purpose, via, to) = self.next_purpose(now)?;
-            if goes_to.is_some_and(|goes_to| goes_to != to) {
+            let way = (to, self.mark(now, purpose, via));
+            if before.is_some_and(|before| before != way) {
                 return None;
             }
-            if let Some(packet) = self.build(now, purpose, via, room) {
-                return Some((packet, to));
+            if let Some(packet) = self.build(now, purpose, via, way.1, room) {
+                return Some((packet, way));
             }
         }
         None
+    }
+
+    /// Data is marked. What must get through where a mark does not is not: an INIT, a probe, an acknowledgement.
+    fn mark(&mut self, now: Time, purpose: Purpose, via: Via) -> u8 {
+        match (purpose, via) {
+            (Purpose::Data, Via::Session(_)) => self.ecn.mark(now),
+            _ => NOT_ECT,
+        }
     }
 
     pub(crate) fn next_purpose(&mut self, now: Time) -> Option<(Purpose, Via, SocketAddr)> {
@@ -185,12 +201,13 @@ impl<S: Seal> Peer<S> {
         self.pacer.budget(now, self.pacing_rate(), datagram) >= u64::from(datagram)
     }
 
-    fn build(&mut self, now: Time, purpose: Purpose, via: Via, room: &mut [u8]) -> Option<Packet> {
+    fn build(&mut self, now: Time, purpose: Purpose, via: Via, ecn: u8, room: &mut [u8]) -> Option<Packet> {
         let kind = self.seal.kind(via)?;
         let limit = self.limit(purpose, kind, room.len());
         let payload = room.get_mut(kind.header_len()..limit.checked_sub(TAG_LEN)?)?;
         let mut w = Writer::new(payload);
         let mut carried = Carried::new(kind == Kind::Init);
+        carried.marked = ecn != NOT_ECT;
         let to_run = match purpose {
             Purpose::Answer(run) => Some(run),
             _ => self.runs.current().filter(|_| kind != Kind::Init),
@@ -322,6 +339,7 @@ impl<S: Seal> Peer<S> {
             self.ledger.sent_unrecorded(number, now);
             return;
         };
+        let marked = carried.marked;
         let (bytes, in_flight) = (len as u64, self.ledger.in_flight());
         let (size, limited) = (len as u16, self.app_limited);
         let recorded = match purpose {
@@ -336,6 +354,9 @@ impl<S: Seal> Peer<S> {
         }
         if purpose == Purpose::SizeProbe {
             self.search.on_probe_sent(size);
+        }
+        if marked {
+            self.ecn.sent(number);
         }
         self.congestion.on_sent(now, bytes, in_flight);
         let rate = self.pacing_rate();

@@ -45,7 +45,7 @@ struct Rig {
     stored: RecordNumber,
     lossy: bool,
     syncing: Option<(Time, StoreDone)>,
-    wire: Vec<(Time, usize, Vec<u8>)>,
+    wire: Vec<(Time, usize, u8, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     counts: Counts,
 }
@@ -147,7 +147,7 @@ impl Rig {
                 let mut bytes = self.spare.pop().unwrap_or_default();
                 bytes.clear();
                 bytes.extend_from_slice(packet);
-                self.wire.push((now + Duration::from_millis(5), 1 - end, bytes));
+                self.wire.push((now + Duration::from_millis(5), 1 - end, transmit.ecn, bytes));
             }
             self.store(end);
         }
@@ -169,10 +169,10 @@ impl Rig {
             let synced = self.syncing.as_ref().map(|(at, _)| *at);
             self.now = timeouts.into_iter().chain([arrival, synced]).flatten().min().expect("something to wait for");
             let due = self.wire.partition_point(|(at, ..)| *at <= self.now);
-            for (_, to, mut bytes) in self.wire.drain(..due) {
+            for (_, to, ecn, mut bytes) in self.wire.drain(..due) {
                 let (now, from, node) = (self.now, at([2, 1][to]), &mut self.nodes[to].0);
                 let from = if to == 0 { at(2) } else { from };
-                counted(&mut self.counts.packets, || node.handle_datagram(now, from, 0, &mut bytes));
+                counted(&mut self.counts.packets, || node.handle_datagram(now, from, ecn, &mut bytes));
                 self.spare.push(bytes);
             }
         }

@@ -67,4 +67,5 @@ pub use settings::{Deliveries, PeerSpec, Settings};
 pub use shared::{Missing, PeerRef, Progress, Trouble};
 pub use socket::{Datagrams, Received, Socket};
 pub use status::{Counters, Figures, PeerStatus};
+pub use stayfast_link::Ecn;
 pub use udp::Udp;

@@ -153,7 +153,7 @@ impl LinkThread {
             let Some(transmit) = self.node.poll_transmit(now, &mut self.out, segments) else { return false };
             self.idle = 0;
             self.active(now);
-            self.sockets.send(transmit.to, transmit.len, transmit.segment);
+            self.sockets.send(&transmit);
         }
         let now = self.clock.now();
         self.sockets.flush(now, &self.out);

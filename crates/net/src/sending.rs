@@ -4,6 +4,7 @@
 use crate::socket::{Datagrams, Received, Socket};
 use crate::status::Counters;
 use rustix::io::Errno;
+use stayfast_link::Transmit;
 use stayfast_units::Time;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +32,8 @@ pub(crate) struct Sockets {
 struct Slot {
     socket: Box<dyn Socket>,
     segmentation: bool,
+    /// The kernel takes ECN bits for what is sent.
+    marking: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,7 @@ struct Route {
 struct Held {
     route: Route,
     to: SocketAddr,
+    ecn: u8,
     segment: usize,
     at: usize,
     len: usize,
@@ -62,13 +66,15 @@ enum Meaning {
     NoBuffers,
     /// The device cannot cut batches: the same bytes again, one datagram at a time.
     NoSegmentation,
+    /// The kernel does not take ECN bits: the same bytes again, without.
+    NoMarking,
     /// Our address is gone: again, from any.
     NoSource,
     /// This destination's own trouble: as good as lost on the way.
     Lost,
 }
 
-fn meaning(error: &io::Error, several: bool, source: bool) -> Meaning {
+fn meaning(error: &io::Error, several: bool, marked: bool, source: bool) -> Meaning {
     if error.kind() == io::ErrorKind::WouldBlock {
         return Meaning::Full;
     }
@@ -77,6 +83,7 @@ fn meaning(error: &io::Error, several: bool, source: bool) -> Meaning {
         Some(Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP | Errno::NOPROTOOPT) if several => {
             Meaning::NoSegmentation
         }
+        Some(Errno::IO | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOPROTOOPT) if marked => Meaning::NoMarking,
         Some(Errno::INVAL | Errno::ADDRNOTAVAIL | Errno::NODEV) if source => Meaning::NoSource,
         _ => Meaning::Lost,
     }
@@ -84,7 +91,7 @@ fn meaning(error: &io::Error, several: bool, source: bool) -> Meaning {
 
 impl Sockets {
     pub fn new(sockets: Vec<Box<dyn Socket>>, segmentation: bool) -> Sockets {
-        let slots = sockets.into_iter().map(|socket| Slot { socket, segmentation }).collect();
+        let slots = sockets.into_iter().map(|socket| Slot { socket, segmentation, marking: true }).collect();
         Sockets {
             slots,
             routes: BTreeMap::new(),
@@ -183,13 +190,15 @@ impl Sockets {
         self.held.filter(|held| held.until.is_none()).map(|held| held.route.slot)
     }
 
-    /// Takes over the batch `bytes[..len]`; then [`flush`](Sockets::flush).
-    pub fn send(&mut self, to: SocketAddr, len: usize, segment: usize) {
+    /// Takes over a batch, the first bytes of the buffer; then [`flush`](Sockets::flush).
+    pub fn send(&mut self, transmit: &Transmit) {
+        let Transmit { to, len, ecn, .. } = *transmit;
         let Some(route) = self.route(to) else {
             self.counters.send_errors += 1;
             return;
         };
-        self.held = Some(Held { route, to, segment: segment.max(1), at: 0, len, blamed: false, until: None });
+        let segment = transmit.segment.max(1);
+        self.held = Some(Held { route, to, ecn, segment, at: 0, len, blamed: false, until: None });
     }
 
     fn route(&self, to: SocketAddr) -> Option<Route> {
@@ -215,8 +224,13 @@ impl Sockets {
             let most = if slot.segmentation { slot.socket.max_segments().max(1) } else { 1 };
             let end = held.len.min(held.at + most * held.segment);
             let several = end - held.at > held.segment;
-            let batch =
-                Datagrams { to: held.to, from: held.route.local, bytes: &bytes[held.at..end], segment: held.segment };
+            let batch = Datagrams {
+                to: held.to,
+                from: held.route.local,
+                bytes: &bytes[held.at..end],
+                segment: held.segment,
+                ecn: if slot.marking { held.ecn } else { 0 },
+            };
             let count = (end - held.at).div_ceil(held.segment) as u64;
             match slot.socket.send(&batch) {
                 Ok(()) => {
@@ -224,7 +238,7 @@ impl Sockets {
                     self.counters.send_calls += 1;
                     held.at = end;
                 }
-                Err(error) => match meaning(&error, several, held.route.local.is_some()) {
+                Err(error) => match meaning(&error, several, batch.ecn != 0, held.route.local.is_some()) {
                     Meaning::Full => {
                         self.counters.waited += 1;
                         self.held = Some(held);
@@ -239,6 +253,13 @@ impl Sockets {
                         (slot.segmentation, held.blamed) = (false, true);
                         self.counters.unsegmented += 1;
                         tracing::info!(%error, "this network device cannot cut batches: datagrams go one by one");
+                    }
+                    Meaning::NoMarking => {
+                        // Alone it is refused as well, so it was not the number of datagrams.
+                        slot.segmentation |= held.blamed;
+                        slot.marking = false;
+                        self.counters.unmarked += 1;
+                        tracing::info!(%error, "this kernel takes no ECN bits: datagrams go without");
                     }
                     Meaning::NoSource => {
                         held.route.local = None;

@@ -13,6 +13,8 @@ pub struct Datagrams<'a> {
     pub bytes: &'a [u8],
     /// Length of each datagram but the last, which may be shorter.
     pub segment: usize,
+    /// The two ECN bits of each.
+    pub ecn: u8,
 }
 
 /// What one receive call put into one buffer: datagrams of one source, back to back.

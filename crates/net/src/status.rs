@@ -1,7 +1,7 @@
 use crate::clock::between;
 use crate::shared::PeerRef;
 use stayfast_frame::Rejected;
-use stayfast_link::{Status, StreamStatus};
+use stayfast_link::{Ecn, Status, StreamStatus};
 use stayfast_units::Time;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -47,6 +47,8 @@ pub struct Counters {
     pub waited: u64,
     /// Batches that the kernel did not want to cut itself, and that went one datagram at a time.
     pub unsegmented: u64,
+    /// Sends that the kernel refused because of their ECN bits, and that went without.
+    pub unmarked: u64,
     /// Errors of sends, one destination's trouble each; its datagrams count as lost on the way.
     pub send_errors: u64,
     /// Errors of receives; such as a peer's port being closed, which is no reason to stop.
@@ -61,7 +63,7 @@ pub struct Counters {
 ///
 /// ```
 /// use stayfast_net::Figures;
-/// let figures = Figures { rtt_us: 12_000, ..Figures::default() };
+/// let figures = Figures { rtt_us: 12_000, ecn: stayfast_net::Ecn::InUse, ..Figures::default() };
 /// assert_eq!(Figures::parse(&figures.to_string()), Some(figures));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,9 +88,16 @@ pub struct Figures {
     pub undos: u64,
     /// Body bytes sent again.
     pub resent: u64,
+    /// Whether packets are marked for ECN.
+    pub ecn: Ecn,
+    /// Packets that arrived with a mark of congestion.
+    pub marks: u64,
     /// Where the peer is reached.
     pub address: Option<SocketAddr>,
 }
+
+/// How each is written in a hint.
+const ECN: [(Ecn, &str); 3] = [(Ecn::Untested, "untested"), (Ecn::InUse, "in-use"), (Ecn::Unusable, "unusable")];
 
 impl Figures {
     /// Under which key of the outbox's hints the figures of a peer stand.
@@ -120,6 +129,8 @@ impl Figures {
             late: status.late,
             undos: status.undos,
             resent: status.bytes_resent,
+            ecn: status.ecn,
+            marks: status.marks,
             address: status.address,
         }
     }
@@ -136,6 +147,8 @@ impl Figures {
             let (key, value) = field.split_once('=')?;
             if key == "address" {
                 figures.address = value.parse().ok();
+            } else if key == "ecn" {
+                figures.ecn = ECN.into_iter().find(|(_, word)| *word == value).map_or(Ecn::Untested, |(ecn, _)| ecn);
             } else if let Some((_, number)) = figures.numbers().into_iter().find(|(name, _)| *name == key) {
                 *number = value.parse().ok()?;
             }
@@ -143,7 +156,7 @@ impl Figures {
         Some(figures)
     }
 
-    fn numbers(&mut self) -> [(&'static str, &mut u64); 10] {
+    fn numbers(&mut self) -> [(&'static str, &mut u64); 11] {
         [
             ("written", &mut self.written),
             ("last_heard", &mut self.last_heard),
@@ -155,6 +168,7 @@ impl Figures {
             ("late", &mut self.late),
             ("undos", &mut self.undos),
             ("resent", &mut self.resent),
+            ("marks", &mut self.marks),
         ]
     }
 }
@@ -164,6 +178,9 @@ impl std::fmt::Display for Figures {
         let mut text = String::new();
         for (key, number) in self.clone().numbers() {
             write!(text, "{key}={number} ")?;
+        }
+        if let Some((_, word)) = ECN.into_iter().find(|(ecn, _)| *ecn == self.ecn) {
+            write!(text, "ecn={word} ")?;
         }
         if let Some(address) = self.address {
             write!(text, "address={address}")?;

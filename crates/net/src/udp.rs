@@ -1,6 +1,6 @@
 use crate::error::StartError;
 use crate::socket::{Datagrams, Received, Socket};
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -75,7 +75,7 @@ impl Socket for Udp {
     fn send(&mut self, datagrams: &Datagrams<'_>) -> io::Result<()> {
         let transmit = Transmit {
             destination: for_family(self.local, datagrams.to),
-            ecn: None,
+            ecn: EcnCodepoint::from_bits(datagrams.ecn),
             contents: datagrams.bytes,
             segment_size: (datagrams.segment < datagrams.bytes.len()).then_some(datagrams.segment),
             src_ip: datagrams.from,

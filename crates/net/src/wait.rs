@@ -74,7 +74,7 @@ mod tests {
             }
             bursts += 1;
             while pacer.budget(now, rate, 1_200) >= 1_200 {
-                socket.send(&Datagrams { to, from: None, bytes: &packet, segment: 1_200 }).unwrap();
+                socket.send(&Datagrams { to, from: None, bytes: &packet, segment: 1_200, ecn: 0 }).unwrap();
                 pacer.spend(now, rate, 1_200);
                 bytes += 1_200;
             }

@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use rustix::io::Errno;
+use stayfast_net::Ecn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -103,9 +104,26 @@ fn no_buffers_and_full_sockets_lose_nothing() {
     }
 }
 
+/// What a kernel says that does not know the control message with the ECN bits (quinn 2719).
+#[test]
+fn a_kernel_that_takes_no_ecn_bits_costs_the_bits_and_nothing_else() {
+    for error in [Errno::IO, Errno::INVAL, Errno::OPNOTSUPP] {
+        let faulty = Faulty::new(move |call| match call {
+            Call::Send(d) if d.ecn != 0 => errno(error),
+            _ => None,
+        });
+        let pair = Pair::new(faulty, plain());
+        pair.transfer(&records(2_000, &[1_013]));
+        let (counters, status) = (pair.sender.handle().counters(), pair.status());
+        assert_eq!((counters.unmarked, counters.send_errors), (1, 0), "{counters:?}");
+        pair.all_left();
+        assert_eq!((status.ecn, status.lost, status.bytes_resent), (Ecn::Unusable, 0, 0), "{error:?} {status:?}");
+        assert!(counters.sent / counters.send_calls.max(1) >= 2, "batches leave: {counters:?}");
+    }
+}
+
 #[test]
 fn an_error_of_one_datagram_is_a_lost_packet_and_not_a_dead_link() {
-    // What a control message that the kernel does not like comes to, if the socket did not drop it by itself.
     let mut calls = 0;
     let faulty = Faulty::new(move |call| match call {
         Call::Send(d) if d.bytes.len() <= d.segment => {
@@ -117,6 +135,20 @@ fn an_error_of_one_datagram_is_a_lost_packet_and_not_a_dead_link() {
     let pair = Pair::new(faulty, plain());
     pair.transfer(&records(20, &[500]));
     assert!(pair.sender.handle().counters().send_errors >= 1);
+}
+
+/// The bits that leave one socket arrive at the other, in batches too, over both families.
+#[test]
+fn data_is_marked_and_the_marks_arrive() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let bound = || stayfast_net::Udp::bind(address.parse().unwrap());
+        let (Ok(here), Ok(there)) = (bound(), bound()) else { continue };
+        let pair = Pair::new(here, there);
+        pair.transfer(&records(2_000, &[1_013]));
+        let (status, counters) = (pair.status(), pair.sender.handle().counters());
+        assert_eq!((status.ecn, status.marks, counters.unmarked), (Ecn::InUse, 0, 0), "{address}: {status:?}");
+        assert!(counters.sent / counters.send_calls.max(1) >= 2, "batches leave: {counters:?}");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub use outbox::Outbox;
 pub use receipt::Receipt;
 
 pub use rusqlite;
-pub use stayfast_net::{Counters, Figures, Gaps, Missing, PeerStatus, Progress, Settings, StartError, Trouble};
+pub use stayfast_net::{Counters, Ecn, Figures, Gaps, Missing, PeerStatus, Progress, Settings, StartError, Trouble};
 pub use stayfast_seal::{KeyError, PublicKey};
 pub use stayfast_store::{AppendError, Level, Limits, StoreError};
 pub use stayfast_store_sqlite::{LinkLockError, Options};

@@ -201,7 +201,7 @@ impl Status {
         };
         format!(
             "{peer}{at}: {state}, {heard}, RTT {}, window {}, in flight {}; {} packets, {} lost of which {} came late, \
-             {} undone",
+             {} undone; congestion marks (ECN) {}{}",
             human::duration(Duration::from_micros(figures.rtt_us)),
             human::bytes(figures.window),
             human::bytes(figures.in_flight),
@@ -209,6 +209,8 @@ impl Status {
             human::count(figures.lost),
             human::count(figures.late),
             human::count(figures.undos),
+            figures.ecn,
+            if figures.marks > 0 { format!(", {} seen", human::count(figures.marks)) } else { String::new() },
         )
     }
 
@@ -227,7 +229,7 @@ impl Status {
                 "heard_seconds_ago": seconds(f.last_heard).filter(|_| f.last_heard > 0),
                 "silent_seconds": self.silence(f).map(|silence| silence.as_secs()), "rtt_us": f.rtt_us,
                 "window": f.window, "in_flight": f.in_flight, "packets": f.packets, "lost": f.lost, "late": f.late,
-                "undos": f.undos, "bytes_resent": f.resent,
+                "undos": f.undos, "bytes_resent": f.resent, "ecn": f.ecn.to_string(), "ecn_marks": f.marks,
             })
         };
         json!({
@@ -240,6 +242,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stayfast::Ecn;
     use stayfast_units::RecordNumber;
 
     fn status(figures: Figures, waiting: u64) -> Status {
@@ -262,6 +265,16 @@ mod tests {
         let never = Figures { written: 900, packets: 9, ..Figures::default() };
         let text = status(never, 3).text(Paint::stdout());
         assert!(text.contains("no answer from hub:4711 yet") && text.contains("last note 1m40s ago, never"), "{text}");
+    }
+
+    #[test]
+    fn it_says_whether_the_path_tells_of_congestion_by_marks() {
+        let text = |ecn, marks| status(Figures { ecn, marks, ..Figures::default() }, 0).text(Paint::stdout());
+        assert!(text(Ecn::Untested, 0).contains("; congestion marks (ECN) being tested"));
+        assert!(text(Ecn::InUse, 1_234).contains("; congestion marks (ECN) in use, 1,234 seen"));
+        assert!(text(Ecn::Unusable, 0).contains("; congestion marks (ECN) not usable on this path"));
+        let json = status(Figures { ecn: Ecn::InUse, marks: 7, ..Figures::default() }, 0).json();
+        assert_eq!((&json["links"][0]["ecn"], &json["links"][0]["ecn_marks"]), (&json!("in use"), &json!(7)));
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl End {
                 self.packets += 1;
                 self.bytes += packet.len();
                 let (at, from, to) = (now + DELAY, self.address, transmit.to);
-                wire.push(Flight { at, from, to, bytes: packet.to_vec(), alone });
+                wire.push(Flight { at, from, to, bytes: packet.to_vec(), alone, ecn: transmit.ecn });
             }
             self.work(now);
         }
@@ -208,6 +208,8 @@ pub struct Flight {
     pub bytes: Vec<u8>,
     /// It was the only one in its transmit.
     pub alone: bool,
+    /// Its ECN bits; [`Bench::passes`] may change them.
+    pub ecn: u8,
 }
 
 pub struct Bench {
@@ -215,7 +217,7 @@ pub struct Bench {
     pub a: End,
     pub b: End,
     /// Says of each datagram whether it arrives.
-    pub passes: Box<dyn FnMut(&Flight) -> bool>,
+    pub passes: Box<dyn FnMut(&mut Flight) -> bool>,
     pub wire: VecDeque<Flight>,
     /// What arrived at `b`, and what was sent to neither end.
     pub seen: Vec<Vec<u8>>,
@@ -266,8 +268,8 @@ impl Bench {
         let mut out = Vec::new();
         self.a.serve(self.now, &mut out);
         self.b.serve(self.now, &mut out);
-        for flight in out {
-            if (self.passes)(&flight) {
+        for mut flight in out {
+            if (self.passes)(&mut flight) {
                 self.wire.push_back(flight);
             }
         }
@@ -287,7 +289,7 @@ impl Bench {
                     continue;
                 }
             };
-            end.node.handle_datagram(self.now, flight.from, 0, &mut flight.bytes);
+            end.node.handle_datagram(self.now, flight.from, flight.ecn, &mut flight.bytes);
         }
     }
 
