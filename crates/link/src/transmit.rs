@@ -10,7 +10,7 @@ use stayfast_frame::{Frame, Kind, Seal, TAG_LEN, Via, Writer};
 use stayfast_units::{Rate, RunId, Time};
 
 /// Datagrams for one destination, back to back: all of `segment` bytes but the last, which may be shorter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Whose packets.
     pub peer: crate::PeerId,

@@ -109,7 +109,10 @@ impl LinkThread {
             let mut more = self.receive();
             more |= self.obey();
             let now = self.clock.now();
-            self.node.handle_timeout(now);
+            // What the kernel does not take cannot be answered: no probe is due because of that.
+            if !self.sockets.is_holding() {
+                self.node.handle_timeout(now);
+            }
             self.settle();
             more |= self.transmit();
             self.settle();
@@ -146,6 +149,9 @@ impl LinkThread {
         for _ in 0..MAX_TRANSMITS {
             let now = self.clock.now();
             self.sockets.flush(now, &self.out);
+            if let Some(never_left) = self.sockets.give_back(now) {
+                self.node.send_failed(now, &never_left);
+            }
             if self.sockets.is_holding() {
                 return false;
             }

@@ -18,6 +18,9 @@ const MAX_RECEIVES: usize = 4;
 /// How long a batch waits when the kernel has no room but the socket counts as writable.
 const NO_BUFFERS: Duration = Duration::from_millis(1);
 
+/// How long a batch waits for room. Its packets count as on their way meanwhile, and the machines stand still.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// All sockets of a driver.
 pub(crate) struct Sockets {
     slots: Vec<Slot>,
@@ -46,15 +49,15 @@ struct Route {
 #[derive(Clone, Copy)]
 struct Held {
     route: Route,
-    to: SocketAddr,
-    ecn: u8,
-    segment: usize,
+    batch: Transmit,
+    /// Up to here the kernel has taken it.
     at: usize,
-    len: usize,
     /// It was this batch that segmentation was turned off for.
     blamed: bool,
     /// Not before then; without a time, when the socket is writable.
     until: Option<Time>,
+    /// When the kernel first had no room for what is left of it.
+    refused: Option<Time>,
 }
 
 /// What an error of a send means.
@@ -180,9 +183,18 @@ impl Sockets {
         self.held.is_some()
     }
 
-    /// When to try again, if a batch waits for a time.
+    /// When to try again, if a batch waits, at the latest.
     pub fn retry_at(&self) -> Option<Time> {
-        self.held.and_then(|held| held.until)
+        let held = self.held?;
+        held.until.into_iter().chain(held.refused.map(|at| at + PATIENCE)).min()
+    }
+
+    /// What the kernel had no room for, for too long: these packets never left.
+    pub fn give_back(&mut self, now: Time) -> Option<Transmit> {
+        let held = self.held.take_if(|held| held.refused.is_some_and(|at| now >= at + PATIENCE))?;
+        let first = held.batch.first + (held.at / held.batch.segment) as u64;
+        self.counters.returned += held.batch.last - first + 1;
+        Some(Transmit { first, ..held.batch })
     }
 
     /// Which socket to wait for until it is writable, if a batch waits for that.
@@ -192,13 +204,12 @@ impl Sockets {
 
     /// Takes over a batch, the first bytes of the buffer; then [`flush`](Sockets::flush).
     pub fn send(&mut self, transmit: &Transmit) {
-        let Transmit { to, len, ecn, .. } = *transmit;
-        let Some(route) = self.route(to) else {
+        let Some(route) = self.route(transmit.to) else {
             self.counters.send_errors += 1;
             return;
         };
-        let segment = transmit.segment.max(1);
-        self.held = Some(Held { route, to, ecn, segment, at: 0, len, blamed: false, until: None });
+        let batch = Transmit { segment: transmit.segment.max(1), ..*transmit };
+        self.held = Some(Held { route, batch, at: 0, blamed: false, until: None, refused: None });
     }
 
     fn route(&self, to: SocketAddr) -> Option<Route> {
@@ -220,33 +231,26 @@ impl Sockets {
                 return;
             }
             held.until = None;
+            let Transmit { to, segment, len, ecn, .. } = held.batch;
             let slot = &mut self.slots[held.route.slot];
             let most = if slot.segmentation { slot.socket.max_segments().max(1) } else { 1 };
-            let end = held.len.min(held.at + most * held.segment);
-            let several = end - held.at > held.segment;
-            let batch = Datagrams {
-                to: held.to,
-                from: held.route.local,
-                bytes: &bytes[held.at..end],
-                segment: held.segment,
-                ecn: if slot.marking { held.ecn } else { 0 },
-            };
-            let count = (end - held.at).div_ceil(held.segment) as u64;
+            let end = len.min(held.at + most * segment);
+            let several = end - held.at > segment;
+            let ecn = if slot.marking { ecn } else { 0 };
+            let batch = Datagrams { to, from: held.route.local, bytes: &bytes[held.at..end], segment, ecn };
+            let count = (end - held.at).div_ceil(segment) as u64;
             match slot.socket.send(&batch) {
                 Ok(()) => {
                     self.counters.sent += count;
                     self.counters.send_calls += 1;
-                    held.at = end;
+                    (held.at, held.refused) = (end, None);
                 }
-                Err(error) => match meaning(&error, several, batch.ecn != 0, held.route.local.is_some()) {
-                    Meaning::Full => {
+                Err(error) => match meaning(&error, several, ecn != 0, held.route.local.is_some()) {
+                    meaning @ (Meaning::Full | Meaning::NoBuffers) => {
                         self.counters.waited += 1;
+                        held.refused.get_or_insert(now);
+                        held.until = (meaning == Meaning::NoBuffers).then(|| now + NO_BUFFERS);
                         self.held = Some(held);
-                        return;
-                    }
-                    Meaning::NoBuffers => {
-                        self.counters.waited += 1;
-                        self.held = Some(Held { until: Some(now + NO_BUFFERS), ..held });
                         return;
                     }
                     Meaning::NoSegmentation => {
@@ -263,7 +267,7 @@ impl Sockets {
                     }
                     Meaning::NoSource => {
                         held.route.local = None;
-                        self.routes.remove(&held.to);
+                        self.routes.remove(&to);
                         self.last = None;
                     }
                     Meaning::Lost => {
@@ -272,12 +276,12 @@ impl Sockets {
                             slot.segmentation = true;
                         }
                         self.counters.send_errors += 1;
-                        tracing::debug!(%error, to = %held.to, "a send failed");
+                        tracing::debug!(%error, %to, "a send failed");
                         held.at = end;
                     }
                 },
             }
-            if held.at < held.len {
+            if held.at < len {
                 self.held = Some(held);
             }
         }

@@ -45,6 +45,8 @@ pub struct Counters {
     pub truncated: u64,
     /// Times that the kernel had no room, and a batch waited.
     pub waited: u64,
+    /// Datagrams that the kernel had no room for, for so long that their contents went again later, in others.
+    pub returned: u64,
     /// Batches that the kernel did not want to cut itself, and that went one datagram at a time.
     pub unsegmented: u64,
     /// Sends that the kernel refused because of their ECN bits, and that went without.

@@ -104,6 +104,31 @@ fn no_buffers_and_full_sockets_lose_nothing() {
     }
 }
 
+/// Longer than many probe timeouts on this path: none passes meanwhile, and no packet is taken for lost.
+#[test]
+fn a_kernel_that_has_no_room_for_long_gives_the_packets_back() {
+    for error in [Errno::NOBUFS, Errno::AGAIN] {
+        let (mut calls, mut since) = (0, None);
+        let faulty = Faulty::new(move |call| match call {
+            Call::Send(_) => {
+                calls += 1;
+                let full = calls > 12 && since.get_or_insert_with(Instant::now).elapsed() < Duration::from_millis(300);
+                if full { errno(error) } else { None }
+            }
+            Call::Receive => None,
+        });
+        let pair = Pair::new(faulty, plain());
+        pair.transfer(&records(2_000, &[1_013]));
+        let handle = pair.sender.handle();
+        let (counters, status) = (handle.counters(), pair.status());
+        assert!(counters.returned > 0, "{error:?} {counters:?}");
+        assert_eq!((status.lost, status.undos, counters.send_errors), (0, 0, 0), "{error:?} {status:?}");
+        assert!(counters.returned <= 7 * 64, "one batch in 50 ms: {counters:?}");
+        assert!(status.rtt < Duration::from_millis(100), "the wait is no round trip: {status:?}");
+        pair.all_left();
+    }
+}
+
 /// What a kernel says that does not know the control message with the ECN bits (quinn 2719).
 #[test]
 fn a_kernel_that_takes_no_ecn_bits_costs_the_bits_and_nothing_else() {
