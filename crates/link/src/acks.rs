@@ -134,6 +134,48 @@ mod tests {
         acks.received.iter().flat_map(|range| range.clone()).collect()
     }
 
+    /// How long after each of these packets (number, ECN bits, last of its flight) the acknowledgement leaves; one that is
+    /// due leaves at once.
+    fn waits(packets: &[(u64, u8, bool)]) -> alloc::vec::Vec<Duration> {
+        let mut acks = Acks::new();
+        let mut now = Time::ZERO;
+        let one = |&(number, ecn, last): &(u64, u8, bool)| {
+            now += MS / 10;
+            acks.received(now, PacketNumber(number), ecn);
+            acks.elicited(now, 5 * MS, last);
+            let wait = acks.due().unwrap() - now;
+            if wait.is_zero() {
+                acks.write(now, &mut Writer::new(&mut [0; 100])).unwrap();
+            }
+            wait
+        };
+        packets.iter().map(one).collect()
+    }
+
+    #[test]
+    fn every_second_packet_is_acknowledged_and_a_lone_one_after_a_while() {
+        let packets = [(0, 0, false), (1, 0, false), (2, 0, false), (3, 0, false), (4, 0, false)];
+        assert_eq!(waits(&packets), [5 * MS, Duration::ZERO, 5 * MS, Duration::ZERO, 5 * MS]);
+    }
+
+    #[test]
+    fn the_first_packet_out_of_order_is_told_at_once_and_those_after_it_in_pairs() {
+        // Packet 2 is late: 3 shows the gap, 4 goes on from there, and 2 itself is out of order again.
+        let packets = [(0, 0, false), (1, 0, false), (3, 0, false), (4, 0, false), (2, 0, false), (5, 0, false)];
+        let zero = Duration::ZERO;
+        assert_eq!(waits(&packets), [5 * MS, zero, zero, 5 * MS, zero, 5 * MS]);
+        // A row of them, each behind the one before.
+        let packets = [(9, 0, true), (8, 0, false), (7, 0, false), (6, 0, false), (5, 0, false)];
+        assert_eq!(waits(&packets), [zero, zero, 5 * MS, zero, 5 * MS]);
+    }
+
+    #[test]
+    fn a_mark_of_congestion_and_the_last_of_a_flight_are_told_at_once() {
+        let packets = [(0, 0b11, false), (1, 0b10, false), (2, 0b11, false), (3, 0b10, true), (4, 0b10, false)];
+        let zero = Duration::ZERO;
+        assert_eq!(waits(&packets), [zero, 5 * MS, zero, zero, 5 * MS]);
+    }
+
     fn received(acks: &mut Acks, ms: u32, number: u64) {
         acks.received(Time::ZERO + MS * ms, PacketNumber(number), 0);
     }

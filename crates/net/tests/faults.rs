@@ -6,7 +6,7 @@ use common::*;
 use rustix::io::Errno;
 use stayfast_net::Ecn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A socket that refuses the `nth` batch of several datagrams and all after it with this error.
@@ -288,4 +288,40 @@ fn an_application_that_thinks_does_not_stop_acknowledgements() {
     assert_eq!(again.delivery, dropped);
     again.stored(stayfast_store::Level::Power);
     progress.wait_until(|progress| progress.stored == dropped.to.next, LONG).unwrap();
+}
+
+/// Datagrams wait in the kernel while the receiver looks away; then all of them come in one pass.
+#[test]
+fn a_train_that_came_in_one_pass_is_acknowledged_once() {
+    let looks = Arc::new(AtomicBool::new(true));
+    let open = looks.clone();
+    let receiving = Faulty::new(move |call| match call {
+        Call::Receive if !open.load(Ordering::Relaxed) => errno(Errno::AGAIN),
+        _ => None,
+    });
+    // STORED, which travels on its own, comes later.
+    let pair = Pair::with(plain(), receiving, Store { slow: Duration::from_millis(200), ..Store::new(2) });
+    // The window grows to more than a train, and the last STORED is acknowledged.
+    pair.transfer(&records(500, &[1_013]));
+    std::thread::sleep(Duration::from_millis(50));
+    let (sender, receiver) = (pair.sender.handle(), pair.receiver.handle());
+    for _ in 0..5 {
+        looks.store(false, Ordering::Relaxed);
+        let (left, before) = (sender.counters().sent, receiver.counters());
+        let end = pair.put(&records(30, &[1_013]));
+        let begun = Instant::now();
+        while sender.counters().sent < left + 20 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", pair.status());
+        }
+        looks.store(true, Ordering::Relaxed);
+        let heard = || sender.stored(hub(&sender), "s").get().heard;
+        while heard() < end {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", pair.status());
+        }
+        let after = receiver.counters();
+        let (came, went) = (after.received - before.received, after.sent - before.sent);
+        assert!(came >= 20 && went <= 2, "{came} datagrams came, {went} went back");
+        pair.wait(end);
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
