@@ -20,6 +20,7 @@ mod event;
 mod fate;
 mod fill;
 mod incoming;
+mod moved;
 mod node;
 mod outgoing;
 mod path;

@@ -17,7 +17,7 @@ pub(crate) fn search(config: &Config, now: Time, to: Option<SocketAddr>) -> Sear
 }
 
 /// The largest datagram that goes into a packet of this family.
-fn largest(config: &Config, to: Option<SocketAddr>) -> u16 {
+pub(crate) fn largest(config: &Config, to: Option<SocketAddr>) -> u16 {
     match to.map(|to| to.ip().to_canonical()) {
         Some(IpAddr::V6(_)) => config.max_datagram.saturating_sub(MAX_IPV4 - MAX_IPV6),
         _ => config.max_datagram,
@@ -29,15 +29,6 @@ impl<S: Seal> Peer<S> {
     pub(crate) fn resized(&mut self) {
         self.pacer.set_max_datagram(self.search.limit());
         self.congestion.set_max_datagram(self.search.size());
-    }
-
-    /// The peer is at `to` now. Another port is the same path behind the same translator.
-    pub(crate) fn path_moved(&mut self, now: Time, from: Option<SocketAddr>, to: SocketAddr) {
-        if from.map(|from| from.ip()) != Some(to.ip()) {
-            self.search.on_path_changed(now, largest(&self.config, Some(to)));
-            self.ecn.restart();
-            self.resized();
-        }
     }
 
     /// Writes a probe of the path's size, if one is due, in place of the data that may leave now. It is alone in its

@@ -547,3 +547,38 @@ fn frames_for_a_sender_do_not_disturb_who_is_none() {
     );
     assert!(rogue.node.poll_event().is_none_or(|(_, event)| matches!(event, Event::Address(_))));
 }
+
+/// RFC 9000, 9.4: what is known of a path is void on another; another port is the same path behind the same translator.
+#[test]
+fn a_peer_that_is_heard_from_another_network_is_a_path_to_be_learned() {
+    for (to, same) in [("127.0.0.1:7", true), ("127.0.0.7:2", false)] {
+        let (a, b) = both();
+        let mut bench = Bench::new(21, a, b);
+        let (here, there) = (bodies(6_000, 900), bodies(6_000, 900));
+        fill(&mut bench.a.outbox, "log", &here);
+        fill(&mut bench.b.outbox, "back", &there);
+        bench.a.restart(bench.now, |_| {});
+        bench.b.restart(bench.now, |_| {});
+        bench.run(140 * MS);
+        let status = |bench: &Bench| bench.a.node.status(bench.a.peer).expect("there");
+        let before = status(&bench);
+        bench.b.address = to.parse().expect("an address");
+        let moved = |bench: &Bench| status(bench).address == Some(bench.b.address);
+        let begun = bench.now;
+        while !moved(&bench) {
+            bench.run(MS);
+        }
+        let after = status(&bench);
+        assert!(bench.now - begun < 100 * MS, "a probe: {:?}", bench.now - begun);
+        match same {
+            true => assert!(after.window >= before.window, "{before:?} {after:?}"),
+            false => assert!(after.window < 20_000 && before.window > 100_000, "{before:?} {after:?}"),
+        }
+        // What was on its way to the old address goes again, and is taken for no sign of congestion.
+        bench.run(100 * MS);
+        let later = status(&bench);
+        assert!(same || (later.lost == before.lost && later.window > 20_000), "{later:?}");
+        assert!(bench.until(5 * SECOND, |bench| bench.a.is_stored("log", 6_000) && bench.b.is_stored("back", 6_000)));
+        assert_eq!(bench.stored("log"), here);
+    }
+}
