@@ -77,6 +77,7 @@ fn a_path_that_clears_marks_is_as_good_as_one_without() {
     let [plain, bleached] = [Bleach::Off, Bleach::Clear].map(|bleach| {
         drain(20_000, Path::new().bleach(bleach).delay(10 * MS).rate(RATE, Limit::Bytes(RATE.bytes_in(20 * MS))))
     });
+    println!("{:.1} Mbit/s, {:.1} bleached", plain.mbit, bleached.mbit);
     assert_eq!((plain.status.ecn, bleached.status.ecn), (Ecn::InUse, Ecn::Unusable));
     assert!(bleached.mbit > plain.mbit * 0.99, "{:.1} {:.1} Mbit/s", plain.mbit, bleached.mbit);
     assert_eq!(bleached.status.bytes_resent, plain.status.bytes_resent);
