@@ -2,7 +2,7 @@
 
 use crate::peers::Kind;
 use crate::plan::Plan;
-use crate::run::{Outcome, Point, median};
+use crate::run::{Outcome, Point, median_of};
 use crate::table::table;
 use plotters::prelude::{ChartBuilder, IntoDrawingArea, IntoFont, LineSeries, RGBColor, SVGBackend, WHITE};
 use std::fmt::Write;
@@ -40,13 +40,8 @@ pub fn html(plan: &Plan, outcomes: &[Outcome]) -> Result<String, String> {
     }
     page.push_str("</p>");
     for cell in &plan.cells {
-        let runs: Vec<Outcome> = Kind::ALL
-            .into_iter()
-            .filter_map(|peer| {
-                let runs: Vec<_> = outcomes.iter().filter(|o| o.cell == cell.name && o.peer == peer).cloned().collect();
-                median(&runs).cloned()
-            })
-            .collect();
+        let runs: Vec<&Outcome> =
+            Kind::ALL.into_iter().filter_map(|peer| median_of(outcomes, &cell.name, peer)).collect();
         if runs.is_empty() {
             continue;
         }
@@ -60,7 +55,7 @@ pub fn html(plan: &Plan, outcomes: &[Outcome]) -> Result<String, String> {
     Ok(page)
 }
 
-fn plot((name, value): Series, runs: &[Outcome], size: usize) -> Result<String, Box<dyn std::error::Error>> {
+fn plot((name, value): Series, runs: &[&Outcome], size: usize) -> Result<String, Box<dyn std::error::Error>> {
     let lines: Vec<(Kind, Vec<(f64, f64)>)> = runs
         .iter()
         .map(|run| {

@@ -210,12 +210,12 @@ fn latency(taken: &[(Time, u64)], interval: Duration, count: u32) -> Latency {
     }
 }
 
-/// The outcome in the middle, by goodput, or by the 99th percentile of a paced load.
-pub fn median(outcomes: &[Outcome]) -> Option<&Outcome> {
-    let mut sorted: Vec<_> = outcomes.iter().collect();
-    sorted.sort_by(|a, b| match (a.latency, b.latency) {
+/// The run of this cell with this transport in the middle: by goodput, or by the 99th percentile of a paced load.
+pub fn median_of<'a>(outcomes: &'a [Outcome], cell: &str, peer: Kind) -> Option<&'a Outcome> {
+    let mut runs: Vec<_> = outcomes.iter().filter(|run| run.cell == cell && run.peer == peer).collect();
+    runs.sort_by(|a, b| match (a.latency, b.latency) {
         (Some(a), Some(b)) => a.p99.cmp(&b.p99),
         _ => a.mbit.total_cmp(&b.mbit),
     });
-    sorted.get(sorted.len() / 2).copied()
+    runs.get(runs.len() / 2).copied()
 }

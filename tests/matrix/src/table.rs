@@ -2,7 +2,7 @@
 
 use crate::peers::Kind;
 use crate::plan::Plan;
-use crate::run::{Outcome, median};
+use crate::run::{Outcome, median_of};
 use std::fmt::Write;
 
 /// One line for each cell: for each transport what its median run reached, then what ours did on the way.
@@ -13,17 +13,13 @@ pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
         Kind::ALL.into_iter().filter(|peer| outcomes.iter().any(|outcome| outcome.peer == *peer)).collect();
     let mut rows = vec![header(&peers)];
     for cell in &plan.cells {
-        let of = |peer| {
-            let runs: Vec<Outcome> =
-                outcomes.iter().filter(|o| o.cell == cell.name && o.peer == peer).cloned().collect();
-            median(&runs).cloned()
-        };
-        let medians: Vec<Option<Outcome>> = peers.iter().map(|peer| of(*peer)).collect();
+        let of = |peer| median_of(outcomes, &cell.name, peer);
+        let medians: Vec<Option<&Outcome>> = peers.iter().map(|peer| of(*peer)).collect();
         if medians.iter().all(Option::is_none) {
             continue;
         }
         let mut row = vec![cell.name.clone()];
-        row.extend(medians.iter().map(|outcome| outcome.as_ref().map_or(String::from("-"), reached)));
+        row.extend(medians.iter().map(|outcome| outcome.map_or(String::from("-"), reached)));
         row.push(share(&medians, &peers));
         row.extend(on_the_way(of(Kind::Stayfast)));
         rows.push(row);
@@ -53,7 +49,7 @@ fn reached(outcome: &Outcome) -> String {
 }
 
 /// Ours over the best of the others: goodput, or for a paced load their 99th percentile over ours.
-fn share(medians: &[Option<Outcome>], peers: &[Kind]) -> String {
+fn share(medians: &[Option<&Outcome>], peers: &[Kind]) -> String {
     let mut ours = None;
     let mut best: Option<f64> = None;
     for (outcome, peer) in medians.iter().zip(peers) {
@@ -73,7 +69,7 @@ fn share(medians: &[Option<Outcome>], peers: &[Kind]) -> String {
     }
 }
 
-fn on_the_way(ours: Option<Outcome>) -> Vec<String> {
+fn on_the_way(ours: Option<&Outcome>) -> Vec<String> {
     let Some(ours) = ours else { return vec![String::from("-"); 6] };
     let queue = format!("{:.1}", ours.queue_us.0 as f64 / 1e3);
     let resent = format!("{}.{}", ours.resent_permille / 10, ours.resent_permille % 10);
