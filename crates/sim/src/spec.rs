@@ -1,8 +1,9 @@
 pub(crate) mod quantity;
 
 use crate::queue::FULL_SIZE;
-use crate::{Bleach, CoDel, Deviation, Discipline, Limit, Path, Probability, Red};
+use crate::{Bleach, CoDel, Deviation, Discipline, Element, Limit, Path, Probability, Red};
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -162,12 +163,52 @@ const WORDS: &str =
 impl PathSpec {
     /// The direction with the bottleneck: what harms datagrams, then jitter and delay, then policer and rate.
     pub fn forward(&self) -> Path {
-        self.direction("forward", self.rtt / 2, true)
+        self.direction("forward", self.forward_elements())
     }
 
     /// The other direction.
     pub fn back(&self) -> Path {
-        self.direction("back", self.rtt - self.rtt / 2, self.both)
+        self.direction("back", self.back_elements())
+    }
+
+    fn direction(&self, name: &str, elements: Vec<Element>) -> Path {
+        elements.into_iter().fold(Path::new(), Path::with).seeded(self.seed, name)
+    }
+
+    /// The elements of [`PathSpec::forward`]. Set one after the other, they change a path that was made of another
+    /// spec into one of this, in mid-flow and without a shift in anyone's chance; [`PathSpec::fixed`] tells what does
+    /// not change.
+    ///
+    /// ```
+    /// use stayfast_sim::PathSpec;
+    /// use stayfast_units::Time;
+    ///
+    /// let (before, after): (PathSpec, PathSpec) = ("rate=50M rtt=20ms".parse()?, "rate=5M rtt=80ms".parse()?);
+    /// assert_eq!(before.fixed(&after), None);
+    /// let mut path = before.forward();
+    /// assert!(after.forward_elements().into_iter().all(|element| path.set(Time::from_millis(5_000), element)));
+    /// # Ok::<(), stayfast_sim::PathError>(())
+    /// ```
+    pub fn forward_elements(&self) -> Vec<Element> {
+        self.elements(self.rtt / 2, true)
+    }
+
+    /// The elements of [`PathSpec::back`], for the same purpose.
+    pub fn back_elements(&self) -> Vec<Element> {
+        self.elements(self.rtt - self.rtt / 2, self.both)
+    }
+
+    /// The first word in which a later spec differs and may not, because a path in mid-flow cannot follow: whether
+    /// there is a bottleneck and where, its discipline, whether jitter reorders, and the seed.
+    pub fn fixed(&self, later: &PathSpec) -> Option<&'static str> {
+        let differs = [
+            (self.rate.is_some() != later.rate.is_some(), "rate="),
+            (self.both != later.both, "both"),
+            (self.aqm != later.aqm, "aqm="),
+            (self.ordered != later.ordered, "ordered"),
+            (self.seed != later.seed, "seed="),
+        ];
+        differs.into_iter().find_map(|(differs, word)| differs.then_some(word))
     }
 
     /// What may wait at the bottleneck.
@@ -195,7 +236,7 @@ impl PathSpec {
 
     /// The delay is a constant, a part that jitter only adds to, and a part that some datagrams leave early. Elements
     /// that would do nothing are there all the same, so that [`Path::set`] can change them.
-    fn direction(&self, name: &str, delay: Duration, narrow: bool) -> Path {
+    fn elements(&self, delay: Duration, narrow: bool) -> Vec<Element> {
         let (alone, in_bursts) = match self.burst {
             None => (self.loss, Probability::ZERO),
             Some(_) => (Probability::ZERO, self.loss),
@@ -205,23 +246,23 @@ impl PathSpec {
         let constant = delay.saturating_sub(self.jitter);
         let spread = delay.saturating_add(self.jitter) - constant;
         let (police, burst) = self.police.filter(|_| narrow).unwrap_or((Rate::ZERO, u64::MAX));
-        let path = Path::new()
-            .mtu(self.mtu.unwrap_or(u64::MAX))
-            .bleach(Bleach::Off)
-            .lose_next()
-            .loss(alone)
-            .burst_loss(in_bursts, self.burst.unwrap_or(1))
-            .duplicate(self.duplicate)
-            .corrupt(self.corrupt)
-            .late(self.late.share, self.late.least, self.late.most)
-            .early(self.early.share, least, most);
-        let path = if self.ordered { path.ordered_jitter(spread) } else { path.jitter(spread) };
-        let path = path.delay(constant).police(police, burst);
-        let path = match self.rate.filter(|_| narrow) {
-            Some(rate) => path.bottleneck(rate, self.limit(), self.discipline()),
-            None => path,
-        };
-        path.outage().seeded(self.seed, name)
+        let bottleneck = self.rate.filter(|_| narrow);
+        let head = [
+            Element::Mtu(self.mtu.unwrap_or(u64::MAX)),
+            Element::Bleach(Bleach::Off),
+            Element::LoseNext(0),
+            Element::Loss(alone),
+            Element::BurstLoss(in_bursts, self.burst.unwrap_or(1)),
+            Element::Duplicate(self.duplicate),
+            Element::Corrupt(self.corrupt),
+            Element::Late(self.late),
+            Element::Early(Deviation { least, most, ..self.early }),
+            if self.ordered { Element::OrderedJitter(spread) } else { Element::Jitter(spread) },
+            Element::Delay(constant),
+            Element::Policer(police, burst),
+        ];
+        let bottleneck = bottleneck.map(|rate| Element::Bottleneck(rate, self.limit(), self.discipline()));
+        head.into_iter().chain(bottleneck).chain([Element::Outage(false)]).collect()
     }
 
     /// Words that mean nothing without others.
@@ -452,6 +493,21 @@ mod tests {
             parse("late=1%").unwrap_err().to_string(),
             "`late=1%`: expected a share and a time or two, such as 1%:5ms or 1%:2ms-10ms"
         );
+    }
+
+    #[test]
+    fn what_a_path_cannot_become_is_named() {
+        let before = parse("rate=50M rtt=20ms").unwrap();
+        for (later, word) in [
+            ("rtt=20ms", Some("rate=")),
+            ("rate=50M both", Some("both")),
+            ("rate=50M aqm=codel", Some("aqm=")),
+            ("rate=50M ordered", Some("ordered")),
+            ("rate=50M seed=1", Some("seed=")),
+            ("rate=5M rtt=80ms queue=9p jitter=3ms loss=9% burst=2 dup=1% corrupt=1% late=1%:5ms mtu=1280", None),
+        ] {
+            assert_eq!(before.fixed(&parse(later).unwrap()), word, "{later}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod common;
 use common::{HOST, SEEDS, datagram, drain, expected, send};
 use core::net::SocketAddr;
 use core::time::Duration;
-use stayfast_sim::{Bleach, Datagram, Deviation, Ecn, Element, Path, Probability};
+use stayfast_sim::{Bleach, Datagram, Deviation, Ecn, Element, Path, PathSpec, Probability};
 use stayfast_units::{Rate, Time};
 
 const MS: Duration = Duration::from_millis(1);
@@ -234,4 +234,32 @@ fn what_harms_some_leaves_the_others_as_they_were() {
     }
     let late = run(Path::new().late(share, jitter, jitter));
     assert!(late.iter().filter(|arrival| plain.contains(arrival)).count() > 4_500);
+}
+
+/// A path that becomes another in mid-flow does to later datagrams what it would have done had it been the other one
+/// from the beginning: nobody's dice are shifted.
+#[test]
+fn a_path_becomes_another_without_a_shift_in_chance() {
+    let specs = ["rtt=20ms jitter=3ms loss=1%", "rtt=20ms jitter=3ms loss=9% dup=2% mtu=1280"];
+    let [before, after] = specs.map(|spec| spec.parse::<PathSpec>().unwrap());
+    let run = |first: PathSpec, change: Option<PathSpec>| {
+        let mut path = first.forward().seeded(5, "there");
+        let mut out = Vec::new();
+        for n in 0..4_000 {
+            let now = Time::from_millis(n);
+            if let Some(spec) = change.filter(|_| n == 2_000) {
+                assert!(spec.forward_elements().into_iter().all(|element| path.set(now, element)));
+            }
+            path.push(now, datagram(n, 100));
+            drain(&mut path, now, &mut out);
+        }
+        drain(&mut path, Time::MAX, &mut out);
+        out
+    };
+    let half =
+        |out: &[(u64, Time)], late| -> Vec<_> { out.iter().copied().filter(|(n, _)| (*n >= 2_000) == late).collect() };
+    let (one, other, changed) = (run(before, None), run(after, None), run(before, Some(after)));
+    assert_eq!(half(&changed, false), half(&one, false));
+    assert_eq!(half(&changed, true), half(&other, true));
+    assert_ne!(half(&one, true), half(&other, true));
 }
