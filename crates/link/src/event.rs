@@ -118,7 +118,9 @@ pub struct Status {
     pub lost: u64,
     /// Of those, acknowledged after all.
     pub late: u64,
-    /// Congestion episodes that were undone.
+    /// Congestion episodes begun.
+    pub episodes: u64,
+    /// Of those, undone.
     pub undos: u64,
     /// Whether packets to the peer are marked for ECN.
     pub ecn: crate::Ecn,

@@ -562,6 +562,7 @@ impl<S: Seal> Peer<S> {
             bytes_resent: sender.map_or(0, |sender| sender.bytes_resent),
             lost: stats.lost,
             late: stats.late,
+            episodes: stats.episodes,
             undos: stats.spurious,
             ecn: self.ecn.is(),
             marks: self.ecn.marks(),

@@ -5,6 +5,7 @@
 //! plots. `cargo xtask matrix --help` is the command.
 #![forbid(unsafe_code)]
 
+mod measure;
 pub mod peers;
 pub mod plan;
 pub mod report;

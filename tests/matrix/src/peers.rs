@@ -10,7 +10,7 @@ pub use tcp::Tcp;
 
 use crate::plan::{Cell, Load};
 use serde::{Deserialize, Serialize};
-use stayfast_sim::{PathId, World};
+use stayfast_sim::{NodeId, PathId, World};
 use stayfast_units::Time;
 use std::fmt;
 
@@ -81,10 +81,10 @@ impl std::str::FromStr for Kind {
 pub struct Place<'a> {
     /// The world.
     pub world: &'a mut World,
-    /// The way of the data and that of the answers.
-    pub there: PathId,
-    /// The way back.
-    pub back: PathId,
+    /// The way of the data.
+    pub there: &'a [PathId],
+    /// The way of the answers.
+    pub back: &'a [PathId],
     /// The number of the flow in this world: its addresses come from it.
     pub flow: u8,
     /// Where its chance comes from.
@@ -102,6 +102,9 @@ pub trait Flow {
     /// How many it had at what times, in order of time; empty for a transport that cannot say.
     fn log<'a>(&self, world: &'a World) -> &'a [(Time, u64)];
 
+    /// The machine that sends.
+    fn sender(&self) -> NodeId;
+
     /// How the sender is doing.
     fn sample(&self, world: &World) -> Sample;
 }
@@ -111,12 +114,16 @@ pub trait Flow {
 pub struct Sample {
     /// Congestion window, bytes.
     pub window: u64,
+    /// Bytes in flight, where the transport tells.
+    pub in_flight: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u64,
     /// Packets declared lost so far.
     pub lost: u64,
     /// Of those, acknowledged after all, where the transport knows.
     pub late: u64,
+    /// Congestion events so far; ours: episodes.
+    pub episodes: u64,
     /// Congestion events that were undone so far.
     pub undone: u64,
     /// Bytes sent again so far; for a transport that does not count them, the bytes it declared lost.

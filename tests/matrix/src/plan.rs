@@ -1,8 +1,9 @@
 //! What to run: cells as data.
 
 use crate::peers::Kind;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 use stayfast_sim::PathSpec;
+use stayfast_units::Rate;
 use std::fmt;
 use std::time::Duration;
 
@@ -53,15 +54,80 @@ pub struct Cell {
     /// Bytes of a record.
     #[serde(default = "record_size")]
     pub size: usize,
-    /// What runs on the same path beside it, from the beginning.
+    /// What runs on the same path beside it.
     #[serde(default)]
-    pub beside: Vec<Kind>,
+    pub beside: Vec<Beside>,
+    /// A line that only this flow has, on its way to the shared path: `rtt=60ms` makes its round trip longer.
+    #[serde(default)]
+    pub line: String,
+    /// The flow begins so long after those beside it.
+    #[serde(default, deserialize_with = "seconds")]
+    pub after: Duration,
+    /// What changes on the way.
+    #[serde(default, rename = "change", alias = "changes")]
+    pub changes: Vec<Change>,
     /// Instead of the plan's.
     pub seconds: Option<u64>,
     /// Instead of the plan's.
     pub seeds: Option<Vec<u64>>,
     /// Instead of the plan's.
     pub peers: Option<Vec<Kind>>,
+}
+
+/// A flow beside the one that is measured: the name of a transport, or a table with more to say.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "BesideWords")]
+pub struct Beside {
+    /// The transport.
+    pub peer: Kind,
+    /// It begins so long after the first record of the flow that is measured; at zero it begins with it.
+    pub from: Duration,
+    /// A line that only it has, as [`Cell::line`].
+    pub line: String,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a transport, or a table such as { peer = 'tcp', from = 20, line = 'rtt=60ms' }"
+)]
+enum BesideWords {
+    Plain(Kind),
+    Table(BesideTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BesideTable {
+    peer: Kind,
+    #[serde(default, deserialize_with = "seconds")]
+    from: Duration,
+    #[serde(default)]
+    line: String,
+}
+
+impl From<BesideWords> for Beside {
+    fn from(words: BesideWords) -> Beside {
+        match words {
+            BesideWords::Plain(peer) => Beside { peer, from: Duration::ZERO, line: String::new() },
+            BesideWords::Table(BesideTable { peer, from, line }) => Beside { peer, from, line },
+        }
+    }
+}
+
+/// Something that changes at a time: the path, or the sender's address, or both.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// So long after the first record.
+    #[serde(deserialize_with = "seconds")]
+    pub at: Duration,
+    /// The whole path as it is from then on; an outage is `loss=100%`.
+    pub path: Option<String>,
+    /// The sender has another port, as after a NAT has forgotten it. TCP, whose connection would end with it, has no
+    /// part in such a cell.
+    #[serde(default)]
+    pub rebind: bool,
 }
 
 /// What the application does.
@@ -85,6 +151,11 @@ impl Load {
     }
 }
 
+/// Seconds, with a fraction or without.
+fn seconds<'de, D: Deserializer<'de>>(words: D) -> Result<Duration, D::Error> {
+    Duration::try_from_secs_f64(f64::deserialize(words)?).map_err(D::Error::custom)
+}
+
 fn one_seed() -> Vec<u64> {
     vec![1]
 }
@@ -97,6 +168,12 @@ fn record_size() -> usize {
 /// Why a text is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError(String);
+
+impl PlanError {
+    pub(crate) fn new(why: String) -> PlanError {
+        PlanError(why)
+    }
+}
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,21 +190,15 @@ impl Plan {
     /// What is wrong, and in which cell.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|e| PlanError(e.to_string()))?;
-        let wrong = |cell: &Cell, why: &str| PlanError(format!("cell {}: {why}", cell.name));
         for (i, cell) in plan.cells.iter().enumerate() {
-            cell.path().map_err(|e| wrong(cell, &e.0))?;
+            let wrong = |why: String| PlanError(format!("cell {}: {why}", cell.name));
             if plan.cells[..i].iter().any(|other| other.name == cell.name) {
-                return Err(wrong(cell, "there is another of this name"));
-            }
-            if !(8..=1 << 20).contains(&cell.size) {
-                return Err(wrong(cell, "size is from 8 to 1048576 bytes"));
-            }
-            if let Some(peer) = cell.beside.iter().find(|peer| !peer.carries(cell.load)) {
-                return Err(wrong(cell, &format!("{peer} carries drains only")));
+                return Err(wrong("there is another of this name".into()));
             }
             if plan.seconds(cell) == 0 || plan.seeds(cell).is_empty() {
-                return Err(wrong(cell, "it needs at least a second and a seed"));
+                return Err(wrong("it needs at least a second and a seed".into()));
             }
+            cell.check(plan.seconds(cell)).map_err(wrong)?;
         }
         Ok(plan)
     }
@@ -146,7 +217,15 @@ impl Plan {
     pub fn peers(&self, cell: &Cell) -> Vec<Kind> {
         let named = cell.peers.as_deref().unwrap_or(&self.peers);
         let named = if named.is_empty() { &Kind::ALL } else { named };
-        named.iter().copied().filter(|peer| peer.carries(cell.load)).collect()
+        let rebinds = cell.changes.iter().any(|change| change.rebind);
+        let suits = |peer: &Kind| peer.carries(cell.load) && !(rebinds && *peer == Kind::Tcp);
+        named.iter().copied().filter(suits).collect()
+    }
+
+    /// How long a cell runs when time is short: a third, and no less than three seconds after whatever happens in it.
+    pub fn short_seconds(&self, cell: &Cell) -> u64 {
+        let last = cell.last_event().map_or(0, |last| last.as_secs() + 3);
+        self.seconds(cell).div_ceil(3).max(last).min(self.seconds(cell))
     }
 }
 
@@ -156,12 +235,95 @@ impl Cell {
     /// # Errors
     /// The word that is wrong.
     pub fn path(&self) -> Result<PathSpec, PlanError> {
-        self.path.parse().map_err(|e: stayfast_sim::PathError| PlanError(e.to_string()))
+        spec(&self.path).map_err(PlanError)
+    }
+
+    /// When, after the first record, the last of what is planned happens: a change, or a flow that begins.
+    pub fn last_event(&self) -> Option<Duration> {
+        let changes = self.changes.iter().map(|change| change.at);
+        changes.chain(self.beside.iter().map(|beside| beside.from)).filter(|at| !at.is_zero()).max()
     }
 
     /// Records that the path could carry in `seconds`, and more.
-    pub(crate) fn most_records(&self, spec: &PathSpec, seconds: u64) -> u64 {
-        let bytes = spec.rate.map_or(1 << 30, |rate| rate.bytes_per_sec().saturating_mul(seconds));
-        bytes / self.size as u64 + 1
+    pub(crate) fn most_records(&self, seconds: u64) -> u64 {
+        let texts = self.changes.iter().filter_map(|change| change.path.as_ref()).chain([&self.path]);
+        let rates = texts.filter_map(|text| spec(text).ok()).map(|spec| spec.rate.map_or(1 << 30, Rate::bytes_per_sec));
+        rates.max().unwrap_or(0).saturating_mul(seconds) / self.size as u64 + 1
+    }
+
+    fn check(&self, seconds: u64) -> Result<(), String> {
+        let path = spec(&self.path)?;
+        if !(8..=1 << 20).contains(&self.size) {
+            return Err("size is from 8 to 1048576 bytes".into());
+        }
+        spec(&self.line)?;
+        for beside in &self.beside {
+            spec(&beside.line)?;
+            if !beside.peer.carries(self.load) {
+                return Err(format!("{} carries drains only", beside.peer));
+            }
+        }
+        for change in &self.changes {
+            let wrong = |why: &str| format!("change at {} s: {why}", change.at.as_secs_f64());
+            let later = change.path.as_deref().map(spec).transpose().map_err(|why| wrong(&why))?;
+            if let Some(word) = later.and_then(|later| path.fixed(&later)) {
+                return Err(wrong(&format!("`{word}` stays as it is for a whole run")));
+            }
+            if later.is_none() && !change.rebind {
+                return Err(wrong("it needs a path, or rebind = true"));
+            }
+        }
+        match self.last_event().filter(|last| *last >= Duration::from_secs(seconds)) {
+            Some(last) => Err(format!("what happens at {} s comes after its end", last.as_secs_f64())),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn spec(text: &str) -> Result<PathSpec, String> {
+    text.parse().map_err(|e: stayfast_sim::PathError| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(words: &str) -> Result<Cell, PlanError> {
+        let plan = format!("seconds = 15\n[[cell]]\nname = 'x'\npath = 'rate=50M rtt=20ms'\n{words}");
+        Plan::parse(&plan).map(|mut plan| plan.cells.remove(0))
+    }
+
+    #[test]
+    fn a_cell_says_what_changes_and_who_comes_late() {
+        let cell = cell(
+            "beside = ['tcp', { peer = 'quinn', from = 2.5, line = 'rtt=60ms' }]
+             change = [{ at = 5, path = 'rate=20M rtt=20ms' }, { at = 7, rebind = true }]",
+        );
+        let cell = cell.expect("it is valid");
+        let late = Beside { peer: Kind::Quinn, from: Duration::from_millis(2_500), line: "rtt=60ms".into() };
+        assert_eq!(cell.beside[0], Beside { peer: Kind::Tcp, from: Duration::ZERO, line: String::new() });
+        assert_eq!(cell.beside[1], late);
+        assert_eq!(cell.last_event(), Some(Duration::from_secs(7)));
+        let plan = Plan { seconds: 15, seeds: one_seed(), peers: Vec::new(), cells: vec![cell] };
+        assert_eq!(plan.short_seconds(&plan.cells[0]), 10);
+        assert!(!plan.peers(&plan.cells[0]).contains(&Kind::Tcp), "a TCP connection ends with its address");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_time() {
+        for (words, why) in [
+            ("change = [{ at = 5, path = 'rtt=20ms' }]", "change at 5 s: `rate=` stays as it is for a whole run"),
+            ("change = [{ at = 5 }]", "change at 5 s: it needs a path, or rebind = true"),
+            ("change = [{ at = 0.5, path = 'rtt=1' }]", "change at 0.5 s: `rtt=1`: expected a time"),
+            ("change = [{ at = 15, rebind = true }]", "what happens at 15 s comes after its end"),
+            ("beside = [{ peer = 'tcp', line = 'x' }]", "`x` is none of"),
+            ("beside = ['tcp']\nload = { rate = 50 }", "tcp carries drains only"),
+        ] {
+            let error = cell(words).expect_err(words).to_string();
+            assert!(error.starts_with(&format!("cell x: {why}")), "{words}: {error}");
+        }
+        let error = cell("beside = ['udp']").expect_err("there is no such transport").to_string();
+        assert!(error.contains("expected a transport, or a table such as"), "{error}");
+        assert!(cell("change = [{ at = -1, rebind = true }]").is_err());
     }
 }

@@ -7,11 +7,13 @@ use std::fmt::Write;
 
 /// One line for each cell: for each transport what its median run reached, then what ours did on the way.
 ///
-/// Drains are in Mbit/s of record bytes, with the share in brackets where others run beside; paced loads are in milliseconds (p50 / p99 / longest).
+/// Drains are in Mbit/s of record bytes, with the share in brackets where others run beside; paced loads are in milliseconds (p50 / p99 /
+/// longest).
 pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
     let peers: Vec<Kind> =
         Kind::ALL.into_iter().filter(|peer| outcomes.iter().any(|outcome| outcome.peer == *peer)).collect();
-    let mut rows = vec![header(&peers)];
+    let columns = columns(outcomes);
+    let mut rows = vec![header(&peers, &columns)];
     for cell in &plan.cells {
         let of = |peer| median_of(outcomes, &cell.name, peer);
         let medians: Vec<Option<&Outcome>> = peers.iter().map(|peer| of(*peer)).collect();
@@ -21,17 +23,17 @@ pub fn table(plan: &Plan, outcomes: &[Outcome]) -> String {
         let mut row = vec![cell.name.clone()];
         row.extend(medians.iter().map(|outcome| outcome.map_or(String::from("-"), reached)));
         row.push(share(&medians, &peers));
-        row.extend(on_the_way(of(Kind::Stayfast)));
+        let ours = of(Kind::Stayfast);
+        row.extend(columns.iter().map(|(_, says)| ours.map_or(String::from("-"), says)));
         rows.push(row);
     }
     align(&rows)
 }
 
-fn header(peers: &[Kind]) -> Vec<String> {
-    let mut header = vec![String::from("cell")];
-    header.extend(peers.iter().map(|peer| peer.name().to_owned()));
-    header.extend(["of best", "resent %", "dropped", "lost", "late", "undone", "queue ms"].map(String::from));
-    header
+fn header(peers: &[Kind], columns: &[Column]) -> Vec<String> {
+    let peers = peers.iter().map(|peer| peer.name());
+    let columns = columns.iter().map(|(heading, _)| *heading);
+    ["cell"].into_iter().chain(peers).chain(["of best"]).chain(columns).map(String::from).collect()
 }
 
 fn reached(outcome: &Outcome) -> String {
@@ -69,12 +71,35 @@ fn share(medians: &[Option<&Outcome>], peers: &[Kind]) -> String {
     }
 }
 
-fn on_the_way(ours: Option<&Outcome>) -> Vec<String> {
-    let Some(ours) = ours else { return vec![String::from("-"); 6] };
-    let queue = format!("{:.1}", ours.queue_us.0 as f64 / 1e3);
-    let resent = format!("{}.{}", ours.resent_permille / 10, ours.resent_permille % 10);
-    let counts = [ours.dropped, ours.lost, ours.late, ours.undone].map(|count| count.to_string());
-    [resent].into_iter().chain(counts).chain([queue]).collect()
+/// A column about ours: its heading, and what it says of a run.
+type Column = (&'static str, fn(&Outcome) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("of path", |run| run.of_path.map_or(String::from("-"), |share| format!("{share:.2}"))),
+    ("resent %", |run| percent(run.resent_permille)),
+    ("later %", |run| percent(run.resent_later_permille)),
+    ("dropped", |run| run.dropped.to_string()),
+    ("lost", |run| run.lost.to_string()),
+    ("late", |run| run.late.to_string()),
+    ("episodes", |run| run.episodes.to_string()),
+    ("undone", |run| run.undone.to_string()),
+    ("queue ms", |run| format!("{:.1} / {:.1}", run.queue_us.0 as f64 / 1e3, run.queue_us.1 as f64 / 1e3)),
+];
+
+/// Columns that are there if a run has something to say in them.
+const OPTIONAL: [Column; 2] = [
+    ("marked", |run| run.marked.to_string()),
+    ("back ms", |run| run.back_ms.map_or(String::from("-"), |ms| ms.to_string())),
+];
+
+fn columns(outcomes: &[Outcome]) -> Vec<Column> {
+    let ours = || outcomes.iter().filter(|run| run.peer == Kind::Stayfast);
+    let says = |column: &&Column| ours().any(|run| !["0", "-"].contains(&&*column.1(run)));
+    COLUMNS.iter().chain(OPTIONAL.iter().filter(says)).copied().collect()
+}
+
+fn percent(permille: u64) -> String {
+    format!("{}.{}", permille / 10, permille % 10)
 }
 
 /// The first column to the left, all others to the right.

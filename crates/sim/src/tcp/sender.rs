@@ -162,6 +162,11 @@ impl TcpSender {
         }
     }
 
+    /// The smoothed round-trip time; zero before there is a sample.
+    pub fn rtt(&self) -> Duration {
+        self.rtt.smoothed().unwrap_or_default()
+    }
+
     /// Segments sent, each time counted.
     pub fn sent(&self) -> u64 {
         self.counts.sent

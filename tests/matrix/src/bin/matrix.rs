@@ -91,7 +91,7 @@ struct Job<'a> {
 fn jobs<'a>(arguments: &Arguments, plan: &'a Plan) -> Result<Vec<Job<'a>>, String> {
     let mut jobs = Vec::new();
     for cell in plan.cells.iter().filter(|cell| arguments.cell.is_empty() || arguments.cell.contains(&cell.name)) {
-        let seconds = if arguments.short { plan.seconds(cell).div_ceil(3) } else { plan.seconds(cell) };
+        let seconds = if arguments.short { plan.short_seconds(cell) } else { plan.seconds(cell) };
         let seeds = if arguments.seed.is_empty() { plan.seeds(cell) } else { &arguments.seed };
         let seeds = if arguments.short { &seeds[..1] } else { seeds };
         for peer in

@@ -1,7 +1,7 @@
 use super::{Flow, Place, Sample};
 use crate::plan::Cell;
 use stayfast_seal::Identity;
-use stayfast_sim::{Handle, World};
+use stayfast_sim::{Handle, NodeId, World};
 use stayfast_store::{Memory, Outbox};
 use stayfast_tests::{Entropy, Machine, Part};
 use stayfast_units::Time;
@@ -33,8 +33,8 @@ impl Stayfast {
         let receiver = Machine::new(now, Part::Receiver(None), (&theirs, ours.public()), inbox, entropy(4));
         let sender = place.world.add(&format!("stayfast {} sender", place.flow), address(1), sender);
         let receiver = place.world.add(&format!("stayfast {} receiver", place.flow), address(2), receiver);
-        place.world.route(sender, receiver, &[place.there]);
-        place.world.route(receiver, sender, &[place.back]);
+        place.world.route(sender, receiver, place.there);
+        place.world.route(receiver, sender, place.back);
         Stayfast { sender, receiver, size: cell.size }
     }
 }
@@ -67,13 +67,19 @@ impl Flow for Stayfast {
         world.node(self.receiver).map_or(&[], |machine| &machine.taken)
     }
 
+    fn sender(&self) -> NodeId {
+        self.sender.id()
+    }
+
     fn sample(&self, world: &World) -> Sample {
         let status = world.node(self.sender).map(Machine::status).unwrap_or_default();
         Sample {
             window: status.window,
+            in_flight: status.in_flight,
             rtt_us: status.rtt.as_micros() as u64,
             lost: status.lost,
             late: status.late,
+            episodes: status.episodes,
             undone: status.undos,
             resent: status.bytes_resent,
         }

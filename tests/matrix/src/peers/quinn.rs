@@ -6,7 +6,7 @@ use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ServerConfig, StreamId,
     TransportConfig,
 };
-use stayfast_sim::{Datagram, Ecn, Handle, Node, Poll, World};
+use stayfast_sim::{Datagram, Ecn, Handle, Node, NodeId, Poll, World};
 use stayfast_units::Time;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -49,8 +49,8 @@ impl Quinn {
         server.base = client.base;
         let client = place.world.add(&format!("quinn {} client", place.flow), address(1), client);
         let server = place.world.add(&format!("quinn {} server", place.flow), address(2), server);
-        place.world.route(client, server, &[place.there]);
-        place.world.route(server, client, &[place.back]);
+        place.world.route(client, server, place.there);
+        place.world.route(server, client, place.back);
         Quinn { client, server }
     }
 }
@@ -247,6 +247,10 @@ impl Flow for Quinn {
         world.node(self.server).map_or(&[], |server| &server.taken)
     }
 
+    fn sender(&self) -> NodeId {
+        self.client.id()
+    }
+
     fn sample(&self, world: &World) -> Sample {
         let connection = world.node(self.client).and_then(|client| client.connection.as_ref());
         let path = connection.map(|(_, connection)| connection.stats().path).unwrap_or_default();
@@ -254,9 +258,9 @@ impl Flow for Quinn {
             window: path.cwnd,
             rtt_us: path.rtt.as_micros() as u64,
             lost: path.lost_packets,
-            late: 0,
-            undone: 0,
+            episodes: path.congestion_events,
             resent: path.lost_bytes,
+            ..Sample::default()
         }
     }
 }

@@ -1,0 +1,93 @@
+//! What changes under way does so at its time, and who comes late comes late.
+
+use stayfast_matrix::peers::Kind;
+use stayfast_matrix::plan::{Cell, Plan};
+use stayfast_matrix::run::{Outcome, run, run_in_full};
+use stayfast_units::Time;
+use std::time::Duration;
+
+const SECONDS: u64 = 9;
+/// One of each kind.
+const PEERS: [Kind; 3] = [Kind::Stayfast, Kind::Quinn, Kind::Tcp];
+
+fn cell(words: &str) -> Cell {
+    let plan = format!("seconds = {SECONDS}\n[[cell]]\nname = 'x'\n{words}");
+    Plan::parse(&plan).expect("it is valid").cells.remove(0)
+}
+
+fn go(words: &str, peer: Kind) -> Outcome {
+    run_in_full(&cell(words), SECONDS, peer, 1).expect("a valid path")
+}
+
+/// Mbit/s of records of 1,013 B between two times after the first record.
+fn mbit(outcome: &Outcome, from: f64, until: f64) -> f64 {
+    let first = outcome.points.iter().find(|point| point.taken > 0).expect("records came").at;
+    let taken = |seconds: f64| {
+        let at = first + Duration::from_secs_f64(seconds);
+        outcome.points.iter().rfind(|point| point.at <= at).map_or(0, |point| point.taken)
+    };
+    (taken(until) - taken(from)) as f64 * 1_013.0 * 8.0 / (until - from) / 1e6
+}
+
+#[test]
+fn a_rate_steps_down_and_up() {
+    let words = "path = 'rate=50M rtt=20ms'
+                 change = [{ at = 3, path = 'rate=10M rtt=20ms' }, { at = 6, path = 'rate=50M rtt=20ms' }]";
+    for peer in PEERS {
+        let outcome = go(words, peer);
+        let rates = [(1.0, 3.0), (4.0, 6.0), (7.5, 9.0)].map(|(from, until)| mbit(&outcome, from, until));
+        assert!(rates[0] > 42.0 && (8.0..9.7).contains(&rates[1]) && rates[2] > 35.0, "{peer}: {rates:?}");
+        assert_eq!(outcome.marks.len(), 2, "{:?}", outcome.marks);
+        assert!(outcome.back_ms.is_some_and(|ms| (200..2_900).contains(&ms)), "{peer}: {:?}", outcome.back_ms);
+    }
+}
+
+#[test]
+fn an_outage_carries_nothing_and_ends() {
+    let words = "path = 'rate=50M rtt=20ms'
+                 change = [{ at = 3, path = 'rate=50M rtt=20ms loss=100%' }, { at = 5, path = 'rate=50M rtt=20ms' }]";
+    for peer in PEERS {
+        let outcome = go(words, peer);
+        assert_eq!(mbit(&outcome, 3.1, 5.0), 0.0, "{peer}");
+        // The ceiling knows that there was nothing to be had: what is lost of it is the time until the next probe.
+        assert!(outcome.of_path.is_some_and(|share| (0.65..1.0).contains(&share)), "{peer}: {:?}", outcome.of_path);
+        assert!(outcome.back_ms.is_some_and(|ms| ms < 4_000), "{peer}: {:?}", outcome.back_ms);
+    }
+}
+
+#[test]
+fn who_can_move_goes_on_from_another_port() {
+    let words = "path = 'rate=50M rtt=20ms'\nchange = [{ at = 3, rebind = true }]";
+    let plan = Plan { seconds: SECONDS, seeds: vec![1], peers: Vec::new(), cells: vec![cell(words)] };
+    let peers = plan.peers(&plan.cells[0]);
+    assert_eq!(peers.len(), Kind::ALL.len() - 1);
+    for peer in peers {
+        let after = mbit(&go(words, peer), 4.0, 9.0);
+        assert!(after > 44.0, "{peer}: {after}");
+    }
+}
+
+#[test]
+fn who_comes_late_begins_at_its_time() {
+    let words = "path = 'rate=50M rtt=20ms jitter=1ms'\nbeside = [{ peer = 'tcp', from = 4 }]";
+    let outcome = go(words, Kind::Stayfast);
+    let first = outcome.points.iter().find(|point| point.taken > 0).expect("records came").at;
+    let joined = outcome.points.iter().find(|point| point.beside > 0).expect("it came").at - first;
+    assert!((4_000..4_150).contains(&joined.as_millis()), "{joined:?}");
+
+    let outcome = go("path = 'rate=50M rtt=20ms'\nbeside = ['tcp']\nafter = 4", Kind::Stayfast);
+    let first = outcome.points.iter().find(|point| point.taken > 0).expect("records came");
+    assert!(first.at > Time::from_millis(4_000) && first.beside > 10_000, "{first:?}");
+}
+
+#[test]
+fn a_line_of_ones_own_is_part_of_the_round_trip() {
+    let rtt = |line: &str, peer| {
+        let cell = cell(&format!("path = 'rate=1000M rtt=20ms'\nload = {{ rate = 50 }}\nline = '{line}'"));
+        run(&cell, 2, peer, 1).expect("a valid path").rtt_us
+    };
+    for peer in [Kind::Stayfast, Kind::Quinn] {
+        let (short, long) = (rtt("", peer), rtt("rtt=60ms", peer));
+        assert!((20_000..22_000).contains(&short) && (80_000..82_000).contains(&long), "{peer}: {short}, {long}");
+    }
+}
