@@ -27,12 +27,28 @@ pub struct Datagram {
     pub(crate) route: u32,
     /// Paths of that route it has been put on.
     pub(crate) hops: u32,
+    /// Its headers are among the bytes.
+    pub(crate) whole: bool,
 }
 
 impl Datagram {
     /// A datagram without ECN.
     pub const fn new(from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) -> Datagram {
-        Datagram { from, to, ecn: Ecn::NotEct, bytes, route: 0, hops: 0 }
+        Datagram { from, to, ecn: Ecn::NotEct, bytes, route: 0, hops: 0, whole: false }
+    }
+
+    /// A whole IP packet, of whatever transport: its headers are among `bytes`, and nothing is added to their number.
+    ///
+    /// ```
+    /// use stayfast_sim::Datagram;
+    ///
+    /// let packet = Datagram::packet("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap(), vec![0; 1_500]);
+    /// assert_eq!((packet.packet_size(), packet.wire_size()), (1_500, 1_514));
+    /// ```
+    pub const fn packet(from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) -> Datagram {
+        let mut packet = Datagram::new(from, to, bytes);
+        packet.whole = true;
+        packet
     }
 
     /// An empty datagram from nowhere to nowhere around `bytes`.
@@ -48,7 +64,11 @@ impl Datagram {
 
     /// Bytes of the IP packet: contents, UDP, IP (20 B or 40 B, by the address it goes to).
     pub const fn packet_size(&self) -> u64 {
-        let udp_ip = if self.to.is_ipv6() { 48 } else { 28 };
+        let udp_ip = match self.whole {
+            true => 0,
+            false if self.to.is_ipv6() => 48,
+            false => 28,
+        };
         self.bytes.len() as u64 + udp_ip
     }
 }

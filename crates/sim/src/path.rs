@@ -346,7 +346,7 @@ impl Packet {
     /// The same datagram again, in `buffer`.
     fn copy(&self, mut buffer: Vec<u8>) -> Packet {
         buffer.extend_from_slice(&self.datagram.bytes);
-        let Datagram { from, to, ecn, route, hops, .. } = self.datagram;
-        Packet { ordinal: self.ordinal | COPY, datagram: Datagram { from, to, ecn, bytes: buffer, route, hops } }
+        let Datagram { from, to, ecn, route, hops, whole, .. } = self.datagram;
+        Packet { ordinal: self.ordinal | COPY, datagram: Datagram { from, to, ecn, bytes: buffer, route, hops, whole } }
     }
 }
