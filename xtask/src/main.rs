@@ -43,7 +43,7 @@ enum Task {
     },
     /// Checks the queue under every interleaving that loom tries, and that it finds planted mistakes
     Models,
-    /// Every path of a plan with every transport, in simulated time: `cargo xtask matrix --help`
+    /// Every path of a plan with every transport, in simulated time or real: `cargo xtask matrix --help`
     #[command(disable_help_flag = true)]
     Matrix {
         /// Passed on to the program

@@ -8,6 +8,8 @@
 mod measure;
 pub mod peers;
 pub mod plan;
+#[cfg(target_os = "linux")]
+pub mod real;
 pub mod report;
 pub mod run;
 pub mod table;

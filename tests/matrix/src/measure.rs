@@ -71,6 +71,11 @@ pub(crate) fn latency(taken: &[(Time, u64)], (first, interval): (Time, Duration)
         }
     }
     let missing = u64::from(count) - waits.len() as u64;
+    summary(waits, missing)
+}
+
+/// Of the records that arrived, and how many did not.
+pub(crate) fn summary(mut waits: Vec<u64>, missing: u64) -> Latency {
     waits.sort_unstable();
     let at = |permille: usize| waits.get((waits.len() * permille / 1_000).min(waits.len().saturating_sub(1)));
     Latency {

@@ -26,13 +26,15 @@ pub enum Kind {
     QuinnWide,
     /// quinn with its BBR.
     QuinnBbr,
-    /// The model of kernel TCP with CUBIC; for drains only.
+    /// Kernel TCP with CUBIC; in the simulator its model, for drains only.
     Tcp,
+    /// Kernel TCP with BBR; on real paths only.
+    TcpBbr,
 }
 
 impl Kind {
     /// All of them, in the order of the table.
-    pub const ALL: [Kind; 5] = [Kind::Stayfast, Kind::Quinn, Kind::QuinnWide, Kind::QuinnBbr, Kind::Tcp];
+    pub const ALL: [Kind; 6] = [Kind::Stayfast, Kind::Quinn, Kind::QuinnWide, Kind::QuinnBbr, Kind::Tcp, Kind::TcpBbr];
 
     /// The name, as plans have it.
     pub const fn name(self) -> &'static str {
@@ -42,15 +44,23 @@ impl Kind {
             Kind::QuinnWide => "quinn-wide",
             Kind::QuinnBbr => "quinn-bbr",
             Kind::Tcp => "tcp",
+            Kind::TcpBbr => "tcp-bbr",
         }
     }
 
-    /// Whether it can carry this load.
+    /// Whether it can carry this load in the simulator.
     pub fn carries(self, load: Load) -> bool {
-        self != Kind::Tcp || load == Load::Drain
+        match self {
+            Kind::Tcp => load == Load::Drain,
+            Kind::TcpBbr => false,
+            _ => true,
+        }
     }
 
     /// Puts it on the path.
+    ///
+    /// # Panics
+    /// It is not one that the simulator [`carries`](Kind::carries).
     pub fn place(self, place: &mut Place<'_>, cell: &Cell, records: u64) -> Box<dyn Flow> {
         match self {
             Kind::Stayfast => Box::new(Stayfast::new(place, cell, records)),
@@ -58,6 +68,7 @@ impl Kind {
             Kind::QuinnWide => Box::new(Quinn::new(place, cell, records, Tuning::Wide)),
             Kind::QuinnBbr => Box::new(Quinn::new(place, cell, records, Tuning::Bbr)),
             Kind::Tcp => Box::new(Tcp::new(place, cell)),
+            Kind::TcpBbr => unreachable!("there is no model of it"),
         }
     }
 }
@@ -110,7 +121,7 @@ pub trait Flow {
 }
 
 /// A sender's state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sample {
     /// Congestion window, bytes.
     pub window: u64,

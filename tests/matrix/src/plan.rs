@@ -213,13 +213,17 @@ impl Plan {
         cell.seeds.as_deref().unwrap_or(&self.seeds)
     }
 
-    /// The transports of a cell that can carry its load: of all, if neither it nor the plan names any.
-    pub fn peers(&self, cell: &Cell) -> Vec<Kind> {
+    /// The transports of a cell: all, if neither it nor the plan names any.
+    pub fn named<'a>(&'a self, cell: &'a Cell) -> &'a [Kind] {
         let named = cell.peers.as_deref().unwrap_or(&self.peers);
-        let named = if named.is_empty() { &Kind::ALL } else { named };
+        if named.is_empty() { &Kind::ALL } else { named }
+    }
+
+    /// Those of them that can carry its load in the simulator.
+    pub fn peers(&self, cell: &Cell) -> Vec<Kind> {
         let rebinds = cell.changes.iter().any(|change| change.rebind);
         let suits = |peer: &Kind| peer.carries(cell.load) && !(rebinds && *peer == Kind::Tcp);
-        named.iter().copied().filter(suits).collect()
+        self.named(cell).iter().copied().filter(suits).collect()
     }
 
     /// How long a cell runs when time is short: a third, and no less than three seconds after whatever happens in it.

@@ -93,6 +93,7 @@ fn color(peer: Kind) -> RGBColor {
         Kind::QuinnWide => RGBColor(230, 150, 30),
         Kind::QuinnBbr => RGBColor(120, 60, 160),
         Kind::Tcp => RGBColor(90, 90, 90),
+        Kind::TcpBbr => RGBColor(40, 150, 90),
     }
 }
 

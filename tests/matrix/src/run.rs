@@ -11,11 +11,11 @@ use std::time::Duration;
 /// How often the state is looked at.
 const STEP: Duration = Duration::from_millis(10);
 /// Points of a plot.
-const POINTS: u64 = 300;
+const POINTS: usize = 300;
 /// How long the first record may take, and the last ones of a paced load.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// When a paced load begins: a connection, where there is one, is there by then.
-const PACED_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const PACED_AFTER: Duration = Duration::from_secs(1);
 /// What is sent again from here on is no matter of the start.
 const STARTED: Duration = Duration::from_secs(2);
 
@@ -60,12 +60,24 @@ pub struct Outcome {
     pub queue_us: (u64, u64),
     /// Mean of the smoothed round trip in the second half, microseconds; zero for a transport that does not tell.
     pub rtt_us: u64,
+    /// Of a run between real sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real: Option<Real>,
     /// The run over time.
     #[serde(skip)]
     pub points: Vec<Point>,
     /// What was planned to happen, and when it did.
     #[serde(skip)]
     pub marks: Vec<(Time, String)>,
+}
+
+/// What only a run in real time has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Real {
+    /// How late packets left the emulator, microseconds: p50, p99, p99.9.
+    pub late_us: [u64; 3],
+    /// The runs it took, with those that were thrown away.
+    pub tries: u32,
 }
 
 /// Latencies in microseconds.
@@ -104,9 +116,14 @@ pub struct Point {
 /// The cell's path cannot be read.
 pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, PlanError> {
     let mut outcome = run_in_full(cell, seconds, peer, seed)?;
-    let every = (outcome.points.len() as u64).div_ceil(POINTS).max(1) as usize;
-    outcome.points = outcome.points.into_iter().step_by(every).collect();
+    outcome.points = thinned(outcome.points);
     Ok(outcome)
+}
+
+/// As many points as a plot has use for.
+pub(crate) fn thinned(points: Vec<Point>) -> Vec<Point> {
+    let every = points.len().div_ceil(POINTS).max(1);
+    points.into_iter().step_by(every).collect()
 }
 
 /// [`run`], with all points: one each 10 ms.
@@ -301,13 +318,31 @@ impl Run<'_> {
     }
 
     fn outcome(self, peer: Kind, seed: u64, span: (Time, Time), latency: Option<Latency>) -> Outcome {
-        let ((from, until), points, cell) = (span, self.points, self.road.cell);
+        let stats = self.road.world.path(self.road.there).map(|path| path.stats()).unwrap_or_default();
+        Outcome {
+            dropped: stats.dropped(),
+            marked: stats.marked,
+            marks: self.marks,
+            ..Outcome::of(self.road.cell, (peer, seed), span, self.points, latency)
+        }
+    }
+}
+
+impl Outcome {
+    /// What the points of a run tell, from the first record to the end; what became of datagrams on the path is left to
+    /// be said.
+    pub(crate) fn of(
+        cell: &Cell,
+        (peer, seed): (Kind, u64),
+        (from, until): (Time, Time),
+        points: Vec<Point>,
+        latency: Option<Latency>,
+    ) -> Outcome {
         let at = |time| measure::at(&points, time).map_or((0, 0), |point| (point.taken, point.sample.resent));
         let ((taken, _), (early, resent_early)) = (at(until), at(from + STARTED));
         let bytes = taken * cell.size as u64;
-        let sample = self.flow.sample(&self.road.world);
+        let sample = points.last().map(|point| point.sample).unwrap_or_default();
         let permille = |part: u64, whole: u64| part * 1_000 / whole.max(1);
-        let stats = self.road.world.path(self.road.there).map(|path| path.stats()).unwrap_or_default();
         let inside: Vec<_> = points.iter().filter(|p| p.at > from && p.at <= until).collect();
         let mean = |points: &[&Point], value: fn(&Point) -> u64| {
             points.iter().map(|p| value(p)).sum::<u64>() / points.len().max(1) as u64
@@ -323,20 +358,24 @@ impl Run<'_> {
             mbit: bytes as f64 * 8e3 / ((until - from).as_nanos().max(1) as f64),
             latency,
             resent_permille: permille(sample.resent, bytes),
-            resent_later_permille: permille(sample.resent - resent_early, (taken - early) * cell.size as u64),
+            resent_later_permille: permille(
+                sample.resent - resent_early,
+                taken.saturating_sub(early) * cell.size as u64,
+            ),
             lost: sample.lost,
             late: sample.late,
             episodes: sample.episodes,
             undone: sample.undone,
-            dropped: stats.dropped(),
-            marked: stats.marked,
+            dropped: 0,
+            marked: 0,
             share: (!cell.beside.is_empty()).then(share),
-            of_path: measure::of_path(&points, span, cell.size).filter(|_| latency.is_none()),
+            of_path: measure::of_path(&points, (from, until), cell.size).filter(|_| latency.is_none()),
             back_ms: first.zip(last).and_then(|changed| measure::back(&points, (from, until), changed)),
             queue_us: (mean(&inside, |p| p.queue_us), inside.iter().map(|p| p.queue_us).max().unwrap_or(0)),
             rtt_us: mean(&inside[inside.len() / 2..], |p| p.sample.rtt_us),
             points,
-            marks: self.marks,
+            marks: Vec::new(),
+            real: None,
         }
     }
 }

@@ -5,6 +5,8 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use stayfast_matrix::peers::Kind;
 use stayfast_matrix::plan::{Cell, Plan};
+#[cfg(target_os = "linux")]
+use stayfast_matrix::real;
 use stayfast_matrix::run::{Outcome, run};
 use stayfast_matrix::{report, table};
 use std::path::PathBuf;
@@ -12,18 +14,22 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Every cell of a plan with every transport, in simulated time.
+/// Every cell of a plan with every transport, in simulated time or between real sockets.
 ///
 /// Examples:
 ///   cargo xtask matrix
 ///   cargo xtask matrix --cell 20/0/3 --peer stayfast --seed 7
 ///   cargo xtask matrix --plan tests/plans/jitter.toml --report target/matrix.html
+///   cargo xtask matrix --real --cell "20 clean" --peer stayfast --peer tcp
 #[derive(Parser)]
 #[command(name = "cargo xtask matrix", verbatim_doc_comment)]
 struct Arguments {
-    /// Plans to run
-    #[arg(long, default_values = ["tests/plans/origin.toml"])]
+    /// Plans to run [default: tests/plans/origin.toml, or real.toml]
+    #[arg(long)]
     plan: Vec<PathBuf>,
+    /// Real sockets, the kernel's TCP, and an emulator of the path; needs root or a user namespace
+    #[arg(long)]
+    real: bool,
     /// Only this cell; may be given again
     #[arg(long)]
     cell: Vec<String>,
@@ -33,7 +39,7 @@ struct Arguments {
     /// Only this seed, instead of those of the plan
     #[arg(long)]
     seed: Vec<u64>,
-    /// Runs at the same time [default: one for each processor]
+    /// Runs at the same time [default: one for each processor, with --real for two]
     #[arg(long)]
     jobs: Option<usize>,
     /// A third of the time and one seed
@@ -47,27 +53,51 @@ struct Arguments {
     report: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    match matrix(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
+/// Why there is no table.
+enum Stop {
+    /// Real paths are not allowed here.
+    NotAllowed(String),
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Stop {
+        Stop::Failed(why)
     }
 }
 
-fn matrix(arguments: &Arguments) -> Result<(), String> {
+fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if std::env::args().nth(1).is_some_and(|first| first == real::CHILD) {
+        return real::child();
+    }
+    let (why, code) = match matrix(&Arguments::parse()) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Stop::Failed(why)) => (why, 2),
+        Err(Stop::NotAllowed(why)) => (why, 3),
+    };
+    eprintln!("error: {why}");
+    ExitCode::from(code)
+}
+
+fn matrix(arguments: &Arguments) -> Result<(), Stop> {
+    let default = [PathBuf::from(if arguments.real { "tests/plans/real.toml" } else { "tests/plans/origin.toml" })];
+    let plans = if arguments.plan.is_empty() { &default[..] } else { &arguments.plan };
+    let present = present(arguments)?;
     let mut pages = String::new();
-    for path in &arguments.plan {
+    for path in plans {
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let plan = Plan::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-        let outcomes = run_all(arguments, &plan)?;
+        let outcomes = run_all(arguments, &plan, &present)?;
         if arguments.json {
             let json = serde_json::to_string_pretty(&outcomes).map_err(|e| e.to_string())?;
             println!("{json}");
         } else {
             println!("{}", table::table(&plan, &outcomes));
+        }
+        #[cfg(target_os = "linux")]
+        if arguments.real {
+            eprintln!("{}", real::exactness(&outcomes));
         }
         if arguments.report.is_some() {
             pages += &report::html(&plan, &outcomes)?;
@@ -80,6 +110,30 @@ fn matrix(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+/// The transports that there are; those of the simulator always.
+#[cfg(target_os = "linux")]
+fn present(arguments: &Arguments) -> Result<Vec<Kind>, Stop> {
+    if !arguments.real {
+        return Ok(Kind::ALL.to_vec());
+    }
+    let present = real::present().map_err(|failure| match failure {
+        real::Failure::NotAllowed(why) => Stop::NotAllowed(why),
+        other => Stop::Failed(other.to_string()),
+    })?;
+    for kind in Kind::ALL.into_iter().filter(|kind| !present.contains(kind)) {
+        eprintln!("{kind} is left out: this kernel does not have its congestion control (`modprobe tcp_bbr`?)");
+    }
+    Ok(present)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn present(arguments: &Arguments) -> Result<Vec<Kind>, Stop> {
+    match arguments.real {
+        true => Err(Stop::NotAllowed("real paths need the network namespaces of Linux".into())),
+        false => Ok(Kind::ALL.to_vec()),
+    }
+}
+
 /// One run.
 struct Job<'a> {
     cell: &'a Cell,
@@ -88,15 +142,33 @@ struct Job<'a> {
     seed: u64,
 }
 
-fn jobs<'a>(arguments: &Arguments, plan: &'a Plan) -> Result<Vec<Job<'a>>, String> {
+impl Job<'_> {
+    /// No outcome, if packets left too late every time.
+    fn run(&self, real: bool) -> Result<Option<Outcome>, String> {
+        #[cfg(target_os = "linux")]
+        if real {
+            return match real::run(self.cell, self.seconds, self.peer, self.seed) {
+                Err(busy @ real::Failure::TooBusy(_)) => {
+                    eprintln!("{busy}");
+                    Ok(None)
+                }
+                outcome => outcome.map(Some).map_err(|e| e.to_string()),
+            };
+        }
+        debug_assert!(!real);
+        run(self.cell, self.seconds, self.peer, self.seed).map(Some).map_err(|e| e.to_string())
+    }
+}
+
+fn jobs<'a>(arguments: &Arguments, plan: &'a Plan, present: &[Kind]) -> Result<Vec<Job<'a>>, String> {
     let mut jobs = Vec::new();
     for cell in plan.cells.iter().filter(|cell| arguments.cell.is_empty() || arguments.cell.contains(&cell.name)) {
         let seconds = if arguments.short { plan.short_seconds(cell) } else { plan.seconds(cell) };
         let seeds = if arguments.seed.is_empty() { plan.seeds(cell) } else { &arguments.seed };
         let seeds = if arguments.short { &seeds[..1] } else { seeds };
-        for peer in
-            plan.peers(cell).into_iter().filter(|peer| arguments.peer.is_empty() || arguments.peer.contains(peer))
-        {
+        let peers = if arguments.real { plan.named(cell).to_vec() } else { plan.peers(cell) };
+        let wanted = |peer: &Kind| arguments.peer.is_empty() || arguments.peer.contains(peer);
+        for peer in peers.into_iter().filter(|peer| wanted(peer) && present.contains(peer)) {
             jobs.extend(seeds.iter().map(|&seed| Job { cell, seconds, peer, seed }));
         }
     }
@@ -107,9 +179,10 @@ fn jobs<'a>(arguments: &Arguments, plan: &'a Plan) -> Result<Vec<Job<'a>>, Strin
     Ok(jobs)
 }
 
-fn run_all(arguments: &Arguments, plan: &Plan) -> Result<Vec<Outcome>, String> {
-    let jobs = jobs(arguments, plan)?;
-    let workers = arguments.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+fn run_all(arguments: &Arguments, plan: &Plan, present: &[Kind]) -> Result<Vec<Outcome>, String> {
+    let jobs = jobs(arguments, plan, present)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = arguments.jobs.unwrap_or(if arguments.real { processors.div_ceil(2) } else { processors });
     let bar = ProgressBar::new(jobs.len() as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}").map_err(|e| e.to_string())?);
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -118,7 +191,7 @@ fn run_all(arguments: &Arguments, plan: &Plan) -> Result<Vec<Outcome>, String> {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     bar.set_message(format!("{} {}", job.cell.name, job.peer));
-                    let outcome = run(job.cell, job.seconds, job.peer, job.seed);
+                    let outcome = job.run(arguments.real);
                     bar.inc(1);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes.push(outcome);
@@ -129,7 +202,7 @@ fn run_all(arguments: &Arguments, plan: &Plan) -> Result<Vec<Outcome>, String> {
     });
     bar.finish_and_clear();
     let outcomes = outcomes.into_inner().map_err(|_| "a run panicked")?;
-    let mut outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let mut outcomes: Vec<_> = outcomes.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
     outcomes.sort_by(|a, b| (&a.cell, a.peer, a.seed).cmp(&(&b.cell, b.peer, b.seed)));
     Ok(outcomes)
 }

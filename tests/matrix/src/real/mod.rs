@@ -1,0 +1,202 @@
+//! The same cells between real sockets: ours, quinn, the kernel's TCP, on a path in real time ([`stayfast_path`]).
+//!
+//! Each run is a child process, the same program again ([`child`]): it has network namespaces of its own, so that runs
+//! side by side share nothing but the processors.
+
+mod board;
+mod execute;
+mod ours;
+mod quic;
+mod tcp;
+
+use crate::measure;
+use crate::peers::{Kind, Sample};
+use crate::plan::{Cell, Load};
+use crate::run::{Outcome, Point, Real, thinned};
+use serde::{Deserialize, Serialize};
+use stayfast_units::Time;
+use std::fmt;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The first argument that makes the program a child.
+pub const CHILD: &str = "real-run";
+/// A run is thrown away if one packet in a thousand left later than this.
+const LATEST_US: u64 = 10_000;
+/// And made again so often in all.
+const TRIES: u32 = 4;
+
+/// Why a run has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Failure {
+    /// The machine does not allow it; says what to do.
+    NotAllowed(String),
+    /// The machine has so much else to do that packets left too late, every time.
+    TooBusy(String),
+    /// Anything else, such as a record out of order.
+    Failed(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failure::NotAllowed(why) | Failure::TooBusy(why) | Failure::Failed(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[derive(Debug, Deserialize, Serialize)]
+enum Request {
+    Present,
+    Run(Task),
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+enum Reply {
+    Present(Vec<Kind>),
+    Ran(Ran),
+    Failed(Failure),
+}
+
+/// A run, as the child is told of it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Task {
+    path: String,
+    seed: u64,
+    /// Records a second; none for a drain.
+    rate: Option<u32>,
+    size: usize,
+    seconds: u64,
+    /// The one that is measured, then those beside.
+    flows: Vec<Kind>,
+}
+
+/// A run, as the child tells of it. Times are nanoseconds of its own clock.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Ran {
+    from: u64,
+    until: u64,
+    taken: u64,
+    /// From append to the receiving application, in microseconds; of a paced load.
+    waits: Option<Vec<u64>>,
+    missing: u64,
+    dropped: u64,
+    /// When, records taken, those of the others, microseconds in the queue, the sender.
+    points: Vec<(u64, u64, u64, u64, Sample)>,
+    /// How late packets left: p50, p99, p99.9.
+    late_us: [u64; 3],
+}
+
+/// Which transports there are on this machine.
+///
+/// # Errors
+/// The machine does not allow real paths.
+pub fn present() -> Result<Vec<Kind>, Failure> {
+    match ask(&Request::Present)? {
+        Reply::Present(kinds) => Ok(kinds),
+        Reply::Failed(failure) => Err(failure),
+        Reply::Ran(_) => Err(Failure::Failed("a run answered with another".into())),
+    }
+}
+
+/// Runs a cell. A run in which packets left too late is made again.
+///
+/// # Errors
+/// No outcome: why.
+pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, Failure> {
+    let rate = match cell.load {
+        Load::Drain => None,
+        Load::Rate(rate) => Some(rate),
+    };
+    let plain = cell.beside.iter().all(|beside| beside.from.is_zero() && beside.line.is_empty());
+    if !(plain && cell.line.is_empty() && cell.after.is_zero() && cell.changes.is_empty()) {
+        let why = "real paths do not change under way, and flows have no lines of their own; leave --real out";
+        return Err(Failure::Failed(format!("{}: {why}", cell.name)));
+    }
+    let flows = [peer].into_iter().chain(cell.beside.iter().map(|beside| beside.peer)).collect();
+    let task = Task { path: cell.path.clone(), seed, rate, size: cell.size, seconds, flows };
+    let mut latest = 0;
+    for tries in 1..=TRIES {
+        match ask(&Request::Run(task.clone()))? {
+            Reply::Ran(ran) if ran.late_us[2] <= LATEST_US => return Ok(outcome(cell, peer, seed, tries, ran)),
+            Reply::Ran(ran) => latest = ran.late_us[2],
+            Reply::Failed(Failure::Failed(why)) => {
+                return Err(Failure::Failed(format!("{}, {peer}, seed {seed}: {why}", cell.name)));
+            }
+            Reply::Failed(failure) => return Err(failure),
+            Reply::Present(_) => return Err(Failure::Failed("a run answered with another".into())),
+        }
+    }
+    let ms = latest / 1_000;
+    Err(Failure::TooBusy(format!("{}, {peer}: packets left {ms} ms late, {TRIES} times; try --jobs 1", cell.name)))
+}
+
+fn ask(request: &Request) -> Result<Reply, Failure> {
+    let failed = |what: &str, e: &dyn fmt::Display| Failure::Failed(format!("{what}: {e}"));
+    let program = std::env::current_exe().map_err(|e| failed("the program does not find itself", &e))?;
+    let mut child = Command::new(program)
+        .arg(CHILD)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| failed("no process for a run", &e))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let request = serde_json::to_vec(request).map_err(|e| failed("a run cannot be written", &e))?;
+        stdin.write_all(&request).map_err(|e| failed("a run cannot be started", &e))?;
+    }
+    let output = child.wait_with_output().map_err(|e| failed("a run was lost", &e))?;
+    serde_json::from_slice(&output.stdout).map_err(|e| failed(&format!("a run ended ({})", output.status), &e))
+}
+
+/// What the program does as a child: one request from standard input, one reply on standard output. Nothing may have
+/// been started before.
+pub fn child() -> ExitCode {
+    let request = serde_json::from_reader(std::io::stdin().lock());
+    let reply = match request {
+        Ok(Request::Present) => execute::present().map(Reply::Present),
+        Ok(Request::Run(task)) => execute::execute(&task).map(Reply::Ran),
+        Err(e) => Err(e.into()),
+    };
+    let reply = reply.unwrap_or_else(|error| {
+        Reply::Failed(match error.downcast_ref() {
+            Some(stayfast_path::Failure::NotAllowed(why)) => Failure::NotAllowed(why.clone()),
+            _ => Failure::Failed(error.to_string()),
+        })
+    });
+    match serde_json::to_writer(std::io::stdout().lock(), &reply) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn outcome(cell: &Cell, peer: Kind, seed: u64, tries: u32, ran: Ran) -> Outcome {
+    let ceiling = cell.path().ok().and_then(|spec| measure::ceiling(&spec));
+    let point = |&(at, taken, beside, queue_us, sample): &(u64, u64, u64, u64, Sample)| Point {
+        at: Time::from_nanos(at),
+        taken,
+        beside,
+        queue_us,
+        ceiling,
+        sample,
+    };
+    let span = (Time::from_nanos(ran.from), Time::from_nanos(ran.until));
+    let latency = ran.waits.map(|waits| measure::summary(waits, ran.missing));
+    let mut outcome = Outcome::of(cell, (peer, seed), span, ran.points.iter().map(point).collect(), latency);
+    outcome.points = thinned(outcome.points);
+    Outcome { dropped: ran.dropped, real: Some(Real { late_us: ran.late_us, tries }), ..outcome }
+}
+
+/// A sentence on how exact the runs were.
+pub fn exactness(outcomes: &[Outcome]) -> String {
+    let reals: Vec<&Real> = outcomes.iter().filter_map(|outcome| outcome.real.as_ref()).collect();
+    let most = |permille: usize| reals.iter().map(|real| real.late_us[permille]).max().unwrap_or(0) as f64 / 1e3;
+    let again = reals.iter().map(|real| real.tries - 1).sum::<u32>();
+    format!(
+        "{} runs, {again} made again; packets left late in the worst of them by p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
+        reals.len(),
+        most(0),
+        most(1),
+        most(2),
+    )
+}

@@ -1,0 +1,74 @@
+//! Ours and the kernel's TCP between real sockets, short: order, once-ness, and a coarse bound. Left out where network
+//! namespaces are not allowed.
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+use serde_json::Value;
+use std::io::Write;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// One run at a time: what is measured is not the machine.
+static ALONE: Mutex<()> = Mutex::new(());
+/// Other work on the machine may spoil one.
+const ATTEMPTS: usize = 3;
+
+/// One run of 5 s, whose receiver has checked that each record is the one that is due; none if the machine does not allow it.
+fn run(cell: &str, peer: &str) -> Option<Value> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../plans/real.toml");
+    let arguments = ["--real", "--short", "--json", "--plan", plan, "--cell", cell, "--peer", peer];
+    let output = Command::new(env!("CARGO_BIN_EXE_matrix")).args(arguments).output().expect("it was just built");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(3) {
+        // Past the harness, which would swallow it.
+        let why = errors.replace("error: ", "");
+        let _ = writeln!(std::io::stderr(), "skipped, no real paths: {}", why.trim());
+        return None;
+    }
+    assert!(output.status.success(), "{cell}, {peer}: {errors}");
+    let outcomes: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    match outcomes.get(0) {
+        Some(outcome) => Some(outcome.clone()),
+        None => {
+            let _ = writeln!(std::io::stderr(), "skipped, the machine has too much else to do: {}", errors.trim());
+            None
+        }
+    }
+}
+
+/// A run with at least so many Mbit/s, after some attempts.
+fn reaches(cell: &str, peer: &str, least: f64) {
+    let mut best = 0.0_f64;
+    for _ in 0..ATTEMPTS {
+        let Some(outcome) = run(cell, peer) else { return };
+        let mbit = outcome["mbit"].as_f64().expect("a number");
+        if mbit >= least {
+            return;
+        }
+        best = best.max(mbit);
+    }
+    panic!("{cell}: {peer} should reach {least} Mbit/s, not {best:.1}");
+}
+
+/// What says that the emulator is right: the kernel's own TCP fills its path. 47.8 is what headers leave of 50.
+#[test]
+fn tcp_fills_the_path() {
+    reaches("20 clean", "tcp", 47.0);
+}
+
+/// Each of these is more than quinn gets with its defaults on such a path, where that is not clean.
+#[test]
+fn ours_is_in_order_once_and_not_slow() {
+    for (cell, least) in [("20 clean", 25.0), ("20 jitter 3", 15.0), ("20 loss 1 %", 2.0)] {
+        reaches(cell, "stayfast", least);
+    }
+}
+
+#[test]
+fn the_program_says_what_is_wrong_with_its_plan() {
+    let output = Command::new(env!("CARGO_BIN_EXE_matrix")).args(["--real", "--plan", "nowhere.toml"]).output();
+    let output = output.expect("it was just built");
+    assert!(matches!(output.status.code(), Some(2 | 3)), "{:?}", output.status);
+    assert!(output.stderr.starts_with(b"error: "));
+}
