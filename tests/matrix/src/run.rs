@@ -76,6 +76,8 @@ pub struct Outcome {
 pub struct Real {
     /// How late packets left the emulator, microseconds: p50, p99, p99.9.
     pub late_us: [u64; 3],
+    /// How long all threads of both ends waited for a processor, in thousandths of the run.
+    pub waited_permille: u64,
     /// The runs it took, with those that were thrown away.
     pub tries: u32,
 }
@@ -114,6 +116,9 @@ pub struct Point {
 ///
 /// # Errors
 /// The cell's path cannot be read.
+///
+/// # Panics
+/// The simulator has no such transport: see [`Kind::carries`].
 pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, PlanError> {
     let mut outcome = run_in_full(cell, seconds, peer, seed)?;
     outcome.points = thinned(outcome.points);

@@ -15,6 +15,16 @@ impl Failure {
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Failure {
         move |e| Failure::System(what, e.into())
     }
+
+    /// For `map_err` of what a user namespace may be too little for.
+    pub(crate) fn privilege<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Failure {
+        move |e| match e.into() {
+            e if e.kind() == io::ErrorKind::PermissionDenied => {
+                Failure::NotAllowed(format!("{what} ({e}): run it as root, or allow unprivileged user namespaces"))
+            }
+            e => Failure::System(what, e),
+        }
+    }
 }
 
 impl fmt::Display for Failure {

@@ -32,30 +32,25 @@ const SETTINGS: [(&str, &str); 4] = [
 /// What is missing, and what to do.
 pub fn isolate() -> Result<(), Failure> {
     if !Path::new(DEVICE).exists() {
-        return Err(not_allowed("there is no /dev/net/tun: `modprobe tun`, or give it to the container"));
+        let why = "there is no /dev/net/tun: `modprobe tun`, or give it to the container";
+        return Err(Failure::NotAllowed(why.into()));
     }
     let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
     if unshare(CloneFlags::CLONE_NEWNET).is_err() {
-        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| {
-            not_allowed(&format!("no network namespace ({e}): run it as root, or allow unprivileged user namespaces"))
-        })?;
+        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
+            .map_err(Failure::privilege("no network namespace"))?;
         let maps = [
             ("/proc/self/setgroups", String::from("deny")),
             ("/proc/self/uid_map", format!("0 {uid} 1")),
             ("/proc/self/gid_map", format!("0 {gid} 1")),
         ];
         for (file, text) in maps {
-            fs::write(file, text).map_err(Failure::system("cannot become root of a user namespace"))?;
+            fs::write(file, text).map_err(Failure::privilege("cannot become root of a user namespace"))?;
         }
     }
-    match File::options().read(true).write(true).open(DEVICE) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(not_allowed(&format!("/dev/net/tun cannot be opened ({e}): run it as root, or `chmod 666` it"))),
-    }
-}
-
-fn not_allowed(why: &str) -> Failure {
-    Failure::NotAllowed(why.to_owned())
+    File::options().read(true).write(true).open(DEVICE).map(drop).map_err(|e| {
+        Failure::NotAllowed(format!("/dev/net/tun cannot be opened ({e}): run it as root, or `chmod 666` it"))
+    })
 }
 
 /// A network namespace with one TUN device, which everything in it sends to. It ends with the last thread in it.
@@ -73,9 +68,9 @@ impl Namespace {
     /// [`isolate`] was not called, or what the system says.
     pub fn new(address: Ipv4Addr) -> Result<(Namespace, SyncDevice), Failure> {
         let made = thread::spawn(move || {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(Failure::system("no network namespace"))?;
+            unshare(CloneFlags::CLONE_NEWNET).map_err(Failure::privilege("no network namespace"))?;
             let file = File::open("/proc/thread-self/ns/net").map_err(Failure::system("no network namespace"))?;
-            let device = device(address).map_err(Failure::system("no TUN device"))?;
+            let device = device(address).map_err(Failure::privilege("no TUN device"))?;
             for (name, value) in SETTINGS {
                 // Where /proc cannot be written, the kernel's defaults carry a flow of 50 Mbit/s all the same.
                 let _ = fs::write(Path::new("/proc/sys/net").join(name), value);

@@ -39,7 +39,7 @@ struct Arguments {
     /// Only this seed, instead of those of the plan
     #[arg(long)]
     seed: Vec<u64>,
-    /// Runs at the same time [default: one for each processor, with --real for two]
+    /// Runs at the same time [default: one for each processor]
     #[arg(long)]
     jobs: Option<usize>,
     /// A third of the time and one seed
@@ -84,11 +84,11 @@ fn matrix(arguments: &Arguments) -> Result<(), Stop> {
     let default = [PathBuf::from(if arguments.real { "tests/plans/real.toml" } else { "tests/plans/origin.toml" })];
     let plans = if arguments.plan.is_empty() { &default[..] } else { &arguments.plan };
     let present = present(arguments)?;
-    let mut pages = String::new();
+    let (mut pages, mut failed) = (String::new(), Vec::new());
     for path in plans {
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let plan = Plan::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-        let outcomes = run_all(arguments, &plan, &present)?;
+        let (outcomes, troubles) = run_all(arguments, &plan, &present)?;
         if arguments.json {
             let json = serde_json::to_string_pretty(&outcomes).map_err(|e| e.to_string())?;
             println!("{json}");
@@ -102,12 +102,13 @@ fn matrix(arguments: &Arguments) -> Result<(), Stop> {
         if arguments.report.is_some() {
             pages += &report::html(&plan, &outcomes)?;
         }
+        failed.extend(troubles);
     }
     if let Some(path) = &arguments.report {
         std::fs::write(path, pages).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         eprintln!("wrote {}", path.display());
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(Stop::Failed(failed.join("\n"))) }
 }
 
 /// The transports that there are; those of the simulator always.
@@ -179,10 +180,11 @@ fn jobs<'a>(arguments: &Arguments, plan: &'a Plan, present: &[Kind]) -> Result<V
     Ok(jobs)
 }
 
-fn run_all(arguments: &Arguments, plan: &Plan, present: &[Kind]) -> Result<Vec<Outcome>, String> {
+/// The outcomes, and what is to be said of runs that have none.
+fn run_all(arguments: &Arguments, plan: &Plan, present: &[Kind]) -> Result<(Vec<Outcome>, Vec<String>), String> {
     let jobs = jobs(arguments, plan, present)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = arguments.jobs.unwrap_or(if arguments.real { processors.div_ceil(2) } else { processors });
+    let workers = arguments.jobs.unwrap_or(processors);
     let bar = ProgressBar::new(jobs.len() as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}").map_err(|e| e.to_string())?);
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -202,7 +204,13 @@ fn run_all(arguments: &Arguments, plan: &Plan, present: &[Kind]) -> Result<Vec<O
     });
     bar.finish_and_clear();
     let outcomes = outcomes.into_inner().map_err(|_| "a run panicked")?;
-    let mut outcomes: Vec<_> = outcomes.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
-    outcomes.sort_by(|a, b| (&a.cell, a.peer, a.seed).cmp(&(&b.cell, b.peer, b.seed)));
-    Ok(outcomes)
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        match outcome {
+            Ok(outcome) => done.extend(outcome),
+            Err(why) => failed.push(why),
+        }
+    }
+    done.sort_by(|a, b| (&a.cell, a.peer, a.seed).cmp(&(&b.cell, b.peer, b.seed)));
+    Ok((done, failed))
 }

@@ -86,6 +86,7 @@ struct Ran {
     points: Vec<(u64, u64, u64, u64, Sample)>,
     /// How late packets left: p50, p99, p99.9.
     late_us: [u64; 3],
+    waited_permille: u64,
 }
 
 /// Which transports there are on this machine.
@@ -184,19 +185,22 @@ fn outcome(cell: &Cell, peer: Kind, seed: u64, tries: u32, ran: Ran) -> Outcome 
     let latency = ran.waits.map(|waits| measure::summary(waits, ran.missing));
     let mut outcome = Outcome::of(cell, (peer, seed), span, ran.points.iter().map(point).collect(), latency);
     outcome.points = thinned(outcome.points);
-    Outcome { dropped: ran.dropped, real: Some(Real { late_us: ran.late_us, tries }), ..outcome }
+    let real = Real { late_us: ran.late_us, waited_permille: ran.waited_permille, tries };
+    Outcome { dropped: ran.dropped, real: Some(real), ..outcome }
 }
 
 /// A sentence on how exact the runs were.
 pub fn exactness(outcomes: &[Outcome]) -> String {
     let reals: Vec<&Real> = outcomes.iter().filter_map(|outcome| outcome.real.as_ref()).collect();
-    let most = |permille: usize| reals.iter().map(|real| real.late_us[permille]).max().unwrap_or(0) as f64 / 1e3;
-    let again = reals.iter().map(|real| real.tries - 1).sum::<u32>();
+    let worst = |of: fn(&Real) -> u64| reals.iter().map(|real| of(real)).max().unwrap_or(0) as f64 / 1e3;
     format!(
-        "{} runs, {again} made again; packets left late in the worst of them by p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
+        "{} runs, {} made again; in the worst of them packets left late by p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms, \
+         and the ends' threads waited {:.1} s of a second for a processor",
         reals.len(),
-        most(0),
-        most(1),
-        most(2),
+        reals.iter().map(|real| real.tries - 1).sum::<u32>(),
+        worst(|real| real.late_us[0]),
+        worst(|real| real.late_us[1]),
+        worst(|real| real.late_us[2]),
+        worst(|real| real.waited_permille),
     )
 }
