@@ -32,6 +32,8 @@ pub struct Machine {
     pub taken: Vec<(Time, u64)>,
     /// How long each delivery takes to become durable.
     pub store_delay: Duration,
+    /// Timers fire only at whole multiples of this, so late by up to as much; zero: they are exact.
+    pub timer: Duration,
     done: VecDeque<(Time, StoreDone)>,
     buf: Vec<u8>,
     batch: Option<(Transmit, usize)>,
@@ -73,6 +75,7 @@ impl Machine {
             stored: BTreeMap::new(),
             taken: Vec::new(),
             store_delay: Duration::ZERO,
+            timer: Duration::ZERO,
             done: VecDeque::new(),
             buf: vec![0; SEGMENTS * usize::from(config.max_datagram)],
             batch: None,
@@ -149,6 +152,14 @@ impl Machine {
         }
     }
 
+    /// When a timer that is set to `at` fires.
+    fn timed(&self, at: Time) -> Time {
+        match self.timer.as_nanos() as u64 {
+            0 => at,
+            timer => Time::from_nanos(at.as_nanos().next_multiple_of(timer)),
+        }
+    }
+
     fn next_segment(&mut self, out: &mut Datagram) -> bool {
         let Some((transmit, at)) = self.batch.take() else { return false };
         let end = (at + transmit.segment).min(transmit.len);
@@ -185,7 +196,7 @@ impl Node for Machine {
         let link = next.map(|(at, _)| at);
         let done = self.done.front().map(|(at, _)| *at);
         match [link, done].into_iter().flatten().min() {
-            Some(at) => Poll::WakeAt(at),
+            Some(at) => Poll::WakeAt(self.timed(at)),
             None => Poll::Idle,
         }
     }

@@ -55,6 +55,18 @@ impl Pair {
         Pair { world, sender, receiver, clone: None, paths, sending, receiving, seed, runs: 4 }
     }
 
+    /// A pair whose sender starts with `count` records of `size` bytes in stream `log`. Each begins with its
+    /// number, so it has 8 bytes at least.
+    pub fn with_backlog(seed: u64, (there, back): (Path, Path), count: u64, size: usize) -> Pair {
+        Pair::with_outbox(seed, there, back, |outbox| {
+            let mut body = vec![7; size];
+            for n in 0..count {
+                body[..8].copy_from_slice(&n.to_be_bytes());
+                outbox.append("log", &[&body]).expect("memory");
+            }
+        })
+    }
+
     fn entropy(&mut self) -> Entropy {
         self.runs += 1;
         Entropy::new(self.seed, self.runs)
@@ -124,6 +136,18 @@ impl Pair {
                 Item::Hole(..) => None,
             })
             .collect()
+    }
+
+    /// The backlog has arrived: all records, once, in order.
+    ///
+    /// # Panics
+    /// If not.
+    pub fn assert_whole(&self, count: u64) {
+        let stored = self.stored("log");
+        assert_eq!(stored.len() as u64, count);
+        for (n, body) in stored.iter().enumerate() {
+            assert_eq!(body.as_ref().map(|b| &b[..8]), Some(&(n as u64).to_be_bytes()[..]), "record {n}");
+        }
     }
 
     /// How many records of the stream the receiving application has stored.

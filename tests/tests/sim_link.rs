@@ -19,26 +19,6 @@ fn path(rtt: Duration, jitter: Duration, percent: u32) -> (Path, Path) {
     (bottleneck.rate(rate, Limit::Bytes(rate.bytes_in(rtt))), back)
 }
 
-fn backlog(seed: u64, path: (Path, Path), count: u64, size: usize) -> Pair {
-    let body = vec![7; size];
-    Pair::with_outbox(seed, path.0, path.1, |outbox| {
-        for n in 0..count {
-            let mut body = body.clone();
-            body[..8].copy_from_slice(&n.to_be_bytes());
-            outbox.append("log", &[&body]).expect("memory");
-        }
-    })
-}
-
-/// All records arrived, once, in order.
-fn assert_whole(pair: &Pair, count: u64) {
-    let stored = pair.stored("log");
-    assert_eq!(stored.len() as u64, count);
-    for (n, body) in stored.iter().enumerate() {
-        assert_eq!(body.as_ref().map(|b| &b[..8]), Some(&(n as u64).to_be_bytes()[..]), "record {n}");
-    }
-}
-
 fn mbit(count: u64, size: usize, took: Time) -> f64 {
     count as f64 * size as f64 * 8_000.0 / took.as_nanos() as f64
 }
@@ -55,23 +35,23 @@ fn one_record_arrives_and_is_known_to_be_stored() {
 
 #[test]
 fn a_backlog_drains_at_the_rate_of_the_path() {
-    let mut pair = backlog(1, path(20 * MS, Duration::ZERO, 0), 30_000, 1_013);
+    let mut pair = Pair::with_backlog(1, path(20 * MS, Duration::ZERO, 0), 30_000, 1_013);
     let at = pair.run_until_stored("log", RecordNumber(30_000), Time::from_millis(20_000)).expect("all is stored");
     let mbit = mbit(30_000, 1_013, at);
     assert!(mbit >= 46.0, "{mbit:.2} Mbit/s, {:?}", pair.sending().status());
-    assert_whole(&pair, 30_000);
+    pair.assert_whole(30_000);
 }
 
 #[test]
 fn jitter_loss_and_both() {
     for (jitter, loss, count, least) in [(3, 0, 20_000, 40.0), (0, 1, 5_000, 4.5), (3, 1, 5_000, 4.5)] {
-        let mut pair = backlog(1, path(20 * MS, jitter * MS, loss), count, 1_013);
+        let mut pair = Pair::with_backlog(1, path(20 * MS, jitter * MS, loss), count, 1_013);
         let at = pair.run_until_stored("log", RecordNumber(count), Time::from_millis(60_000));
         let status = pair.sending().status();
         let at = at.unwrap_or_else(|| panic!("jitter {jitter}, loss {loss}: {status:?}"));
         let mbit = mbit(count, 1_013, at);
         assert!(mbit >= least, "jitter {jitter}, loss {loss}: {mbit:.2} Mbit/s, {status:?}");
-        assert_whole(&pair, count);
+        pair.assert_whole(count);
     }
 }
 
@@ -79,10 +59,10 @@ fn jitter_loss_and_both() {
 fn long_records_and_empty_ones_arrive() {
     for size in [8, 61, 16_013, 1_000_000] {
         let count = if size > 100_000 { 20 } else { 400 };
-        let mut pair = backlog(3, path(20 * MS, 3 * MS, 1), count, size);
+        let mut pair = Pair::with_backlog(3, path(20 * MS, 3 * MS, 1), count, size);
         let at = pair.run_until_stored("log", RecordNumber(count), Time::from_millis(200_000));
         assert!(at.is_some(), "{size}: {:?} {:?}", pair.sending().status(), pair.sending().events);
-        assert_whole(&pair, count);
+        pair.assert_whole(count);
     }
     let (there, back) = path(20 * MS, Duration::ZERO, 0);
     let mut pair = Pair::with_outbox(1, there, back, |outbox| {
@@ -97,7 +77,7 @@ fn long_records_and_empty_ones_arrive() {
 #[test]
 fn either_end_is_killed_again_and_again() {
     for seed in 0..6 {
-        let mut pair = backlog(seed, path(40 * MS, 3 * MS, 1), 3_000, 1_013);
+        let mut pair = Pair::with_backlog(seed, path(40 * MS, 3 * MS, 1), 3_000, 1_013);
         for round in 0..20 {
             let until = pair.world.now() + 150 * MS;
             pair.run_until_stored("log", RecordNumber(3_000), until);
@@ -118,7 +98,7 @@ fn either_end_is_killed_again_and_again() {
             "seed {seed}: {:?}",
             pair.sending().events
         );
-        assert_whole(&pair, 3_000);
+        pair.assert_whole(3_000);
     }
 }
 
@@ -126,7 +106,7 @@ fn either_end_is_killed_again_and_again() {
 fn a_killed_receiver_stores_the_next_record_within_a_few_round_trips() {
     let mut waits = Vec::new();
     for seed in 0..10 {
-        let mut pair = backlog(seed, path(40 * MS, 3 * MS, 1), 20_000, 1_013);
+        let mut pair = Pair::with_backlog(seed, path(40 * MS, 3 * MS, 1), 20_000, 1_013);
         for _ in 0..10 {
             let until = pair.world.now() + 70 * MS;
             pair.world.run_until(until);
@@ -146,11 +126,11 @@ fn a_killed_receiver_stores_the_next_record_within_a_few_round_trips() {
 
 #[test]
 fn a_slow_store_holds_credit_and_nothing_is_lost() {
-    let mut pair = backlog(5, path(20 * MS, Duration::ZERO, 0), 20_000, 1_013);
+    let mut pair = Pair::with_backlog(5, path(20 * MS, Duration::ZERO, 0), 20_000, 1_013);
     pair.receiving().store_delay = 300 * MS;
     let at = pair.run_until_stored("log", RecordNumber(20_000), Time::from_millis(100_000));
     assert!(at.is_some(), "{:?}", pair.sending().status());
-    assert_whole(&pair, 20_000);
+    pair.assert_whole(20_000);
 }
 
 /// More runs under one key than the receiver keeps apart: who is forgotten asks, and is told.
@@ -197,7 +177,7 @@ fn a_path_that_shrinks_is_back_within_a_few_round_trips() {
     // PPPoE, tunnels, the least of IPv6, and less than anything that was probed.
     for takes in [1_464, 1_444, 1_392, 1_372, 1_232, 1_200] {
         let (there, back) = path(20 * MS, 3 * MS, 0);
-        let mut pair = backlog(6, (there.mtu(1_500), back), 30_000, 1_013);
+        let mut pair = Pair::with_backlog(6, (there.mtu(1_500), back), 30_000, 1_013);
         pair.world.run_until(Time::from_millis(1_500));
         assert_eq!(pair.sending().status().datagram, 1_472);
         assert!(pair.world.set(pair.paths[0], Element::Mtu(takes + IP_UDP)));
@@ -213,6 +193,6 @@ fn a_path_that_shrinks_is_back_within_a_few_round_trips() {
         assert!(back.is_some_and(|row| row <= 5), "{takes}: {rates:?} Mbit/s each 50 ms since {shrank:?}");
         assert_eq!(u64::from(pair.sending().status().datagram), takes);
         assert!(pair.run_until_stored("log", RecordNumber(30_000), Time::from_millis(20_000)).is_some());
-        assert_whole(&pair, 30_000);
+        pair.assert_whole(30_000);
     }
 }

@@ -8,6 +8,8 @@ const MIN_RTT_DIVISOR: u32 = 8;
 const MIN_RTT_THRESH: Duration = Duration::from_millis(1);
 /// RFC 9406, 4.3.
 const N_RTT_SAMPLE: usize = 8;
+/// In a short flight fewer have to do: those of a third of it, but never fewer than this.
+const FEWEST_SAMPLES: usize = 4;
 /// So many times the mean step from one sample to the next are chance as well.
 const NOISE_FACTOR: u32 = 2;
 /// The mean goes back over about so many samples.
@@ -50,7 +52,10 @@ impl Hystart {
     /// so they move nothing.
     pub fn on_acked(&mut self, acked: &Acked) -> Advice {
         let rtt = acked.latest_rtt;
-        if let Some(last) = self.last.replace(rtt) {
+        // Held, the round trips fall as the queue of our own burst goes: a step that is not chance.
+        if let Some(last) = self.last.replace(rtt)
+            && !self.is_holding()
+        {
             self.noise = (self.noise * (NOISE_SAMPLES - 1) + last.abs_diff(rtt)) / NOISE_SAMPLES;
         }
         if acked.limited {
@@ -59,10 +64,11 @@ impl Hystart {
             self.recent[self.count % N_RTT_SAMPLE] = rtt;
             self.count += 1;
         }
-        if self.count < N_RTT_SAMPLE {
+        let samples = samples(acked);
+        if self.count < samples {
             return if self.is_holding() { Advice::Hold } else { Advice::Grow };
         }
-        match (self.is_longer(acked.min_rtt), self.held_since.take()) {
+        match (self.is_longer(acked.min_rtt, samples), self.held_since.take()) {
             (false, _) => Advice::Grow,
             (true, Some(_)) => Advice::Leave,
             (true, None) => {
@@ -73,11 +79,19 @@ impl Hystart {
         }
     }
 
-    /// Are all of the last samples longer than path and chance explain?
-    fn is_longer(&self, min_rtt: Duration) -> bool {
+    /// Are all of the last `samples` longer than path and chance explain?
+    fn is_longer(&self, min_rtt: Duration, samples: usize) -> bool {
         let threshold = (min_rtt / MIN_RTT_DIVISOR).max(MIN_RTT_THRESH).saturating_add(self.noise * NOISE_FACTOR);
-        self.recent.iter().all(|&rtt| rtt >= min_rtt.saturating_add(threshold))
+        let mut last = (self.count - samples..self.count).map(|i| self.recent[i % N_RTT_SAMPLE]);
+        last.all(|rtt| rtt >= min_rtt.saturating_add(threshold))
     }
+}
+
+/// How many acknowledgements decide. On a path of 20 packets eight of them are most of a round trip, in which the window
+/// doubles.
+fn samples(acked: &Acked) -> usize {
+    let flight = usize::try_from(acked.in_flight / acked.bytes.max(1)).unwrap_or(usize::MAX);
+    (flight / 3).clamp(FEWEST_SAMPLES, N_RTT_SAMPLE)
 }
 
 #[cfg(test)]
@@ -97,7 +111,7 @@ mod tests {
             latest_rtt: rtt,
             smoothed_rtt: rtt,
             min_rtt,
-            in_flight: 48_000,
+            in_flight: 96_000,
             limited: false,
             rate: None,
         }
@@ -118,6 +132,25 @@ mod tests {
         let second = acked(first.now, LONGER, MIN);
         assert_eq!(acks(&mut hystart, 7, second), Advice::Hold);
         assert_eq!(acks(&mut hystart, 1, second), Advice::Leave);
+    }
+
+    #[test]
+    fn a_third_of_a_short_flight_is_enough() {
+        for (in_flight, samples) in [(0, 4), (12 * 2_400, 4), (18 * 2_400, 6), (24 * 2_400, 8), (1 << 40, 8)] {
+            let (mut hystart, short) = (Hystart::default(), Acked { in_flight, ..acked(SENT, LONGER, MIN) });
+            assert_eq!(acks(&mut hystart, samples - 1, short), Advice::Grow, "{in_flight} B");
+            assert_eq!(acks(&mut hystart, 1, short), Advice::Hold, "{in_flight} B");
+        }
+    }
+
+    #[test]
+    fn the_end_of_our_own_burst_is_not_chance() {
+        let mut hystart = Hystart::default();
+        let first = acked(SENT, LONGER, MIN);
+        assert_eq!(acks(&mut hystart, 8, first), Advice::Hold);
+        // The burst makes a queue of 40 ms, and what is left of it is just longer than the path.
+        acks(&mut hystart, 1, acked(SENT, LONGER + Duration::from_millis(40), MIN));
+        assert_eq!(acks(&mut hystart, 8, acked(first.now, LONGER, MIN)), Advice::Leave);
     }
 
     #[test]
