@@ -81,6 +81,7 @@ mod tests {
         }
     }
 
+    // Report 10 of docs/reports.md.
     #[test]
     fn a_rate_is_held_below_a_millisecond() {
         precise_timers();

@@ -30,11 +30,13 @@ fn segmentation_fails(nth: usize, error: Errno) {
     assert_eq!(pair.status().bytes_resent, 0, "nothing was lost: {:?}", pair.status());
 }
 
+// Report 4.
 #[test]
 fn a_device_that_cannot_segment_is_found_at_the_first_batch() {
     segmentation_fails(1, Errno::IO);
 }
 
+// Report 4.
 #[test]
 fn segmentation_that_ends_in_mid_life_loses_nothing() {
     segmentation_fails(4, Errno::INVAL);
@@ -176,6 +178,7 @@ fn data_is_marked_and_the_marks_arrive() {
     }
 }
 
+// Report 6.
 #[test]
 fn unreachable_errors_of_one_peer_leave_the_others_alone() {
     // A listener that is told of a dead peer at every other receive, and whose sends to it fail.
@@ -229,6 +232,29 @@ fn a_closed_port_for_real() {
     assert_eq!(pair.status().bytes_resent, 0);
 }
 
+// Report 6.
+#[test]
+fn a_listener_outlives_peers_that_die() {
+    let pair = Pair::new(plain(), plain());
+    let (listener, to) = (pair.receiver.handle(), pair.receiver.local_addresses()[0]);
+    for round in 0..5 {
+        let edge = stayfast_net::generate().unwrap();
+        let allow = Some(vec!["*".to_string()]);
+        let spec =
+            stayfast_net::PeerSpec { allow, ..stayfast_net::PeerSpec::new(format!("dying{round}"), edge.public()) };
+        listener.add_peer(spec).unwrap();
+        // It ends in the midst of what it sends, and the answers find its port closed.
+        let dying = sender(plain(), &edge, &pair.hub, to, &Store::new(10 + round));
+        put(&dying.handle(), &records(2_000, &[1_000]));
+        let progress = dying.handle().stored(hub(&dying.handle()), "s");
+        progress.wait_until(|progress| progress.heard.0 > 0, LONG).unwrap();
+        drop(dying);
+        pair.transfer(&records(50, &[300]));
+    }
+    assert_eq!(pair.status().bytes_resent, 0);
+}
+
+// Report 7.
 #[test]
 fn coalesced_receives_are_not_cut() {
     let pair = Pair::new(plain(), plain());
@@ -239,6 +265,7 @@ fn coalesced_receives_are_not_cut() {
     assert!(into.received / into.receive_calls.max(1) >= 2, "batches arrive: {into:?}");
 }
 
+// Report 7.
 #[test]
 fn a_receive_that_is_cut_is_counted_and_made_good() {
     // Room for four datagrams, where the kernel may put 54 together.
@@ -248,6 +275,7 @@ fn a_receive_that_is_cut_is_counted_and_made_good() {
     assert!(pair.receiver.handle().counters().truncated > 0);
 }
 
+// Report 16.
 #[test]
 fn a_slow_store_does_not_stop_acknowledgements() {
     let slow = Store { slow: Duration::from_millis(400), ..Store::new(2) };
@@ -266,6 +294,7 @@ fn a_slow_store_does_not_stop_acknowledgements() {
     assert!(status.rtt < Duration::from_millis(100), "{status:?}");
 }
 
+// Report 16.
 #[test]
 fn an_application_that_thinks_does_not_stop_acknowledgements() {
     let (edge, hub_key) = (stayfast_net::generate().unwrap(), stayfast_net::generate().unwrap());

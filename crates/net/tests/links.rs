@@ -75,6 +75,7 @@ fn nat(to: SocketAddr, rebind: Arc<AtomicBool>) -> SocketAddr {
     address
 }
 
+// Report 8.
 #[test]
 fn answers_go_to_the_new_port_when_a_nat_forgets() {
     let (edge, hub, outbox, inbox) = (generate().unwrap(), generate().unwrap(), Store::new(1), Store::new(2));
