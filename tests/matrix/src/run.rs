@@ -176,7 +176,7 @@ impl Road<'_> {
         let mut world = World::new(seed);
         let there = world.add_path("there", spec.forward());
         let back = world.add_path("back", spec.back());
-        let backlog = if cell.load == Load::Drain { cell.most_records(seconds) } else { 0 };
+        let backlog = cell.most_records(seconds);
         Ok(Road { world, cell, there, back, spec, seed, backlog })
     }
 
@@ -191,7 +191,8 @@ impl Road<'_> {
         // The first has the cell's seed.
         let seed = if flow == 1 { self.seed } else { self.seed ^ u64::from(flow) << 32 };
         let mut place = Place { world: &mut self.world, there: &there, back: &back, flow, seed };
-        Ok(kind.place(&mut place, self.cell, self.backlog))
+        let drains = flow != 1 || self.cell.load == Load::Drain;
+        Ok(kind.place(&mut place, self.cell, if drains { self.backlog } else { 0 }))
     }
 
     fn begin_beside(&mut self, i: usize) -> Result<Box<dyn Flow>, PlanError> {

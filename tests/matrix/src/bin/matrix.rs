@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Every cell of a plan with every transport, in simulated time or between real sockets.
 ///
 /// Examples:
-///   cargo xtask matrix
-///   cargo xtask matrix --cell 20/0/3 --peer stayfast --seed 7
-///   cargo xtask matrix --plan tests/plans/jitter.toml --report target/matrix.html
+///   cargo xtask matrix --short
+///   cargo xtask matrix --plan tests/plans/origin.toml --cell 20/0/3 --peer stayfast --seed 7
+///   cargo xtask matrix --plan tests/plans/cells.toml --report target/cells.html
 ///   cargo xtask matrix --real --cell "20 clean" --peer stayfast --peer tcp
 #[derive(Parser)]
 #[command(name = "cargo xtask matrix", verbatim_doc_comment)]
 struct Arguments {
-    /// Plans to run [default: tests/plans/origin.toml, or real.toml]
+    /// Plans to run [default: all but real.toml, or that with --real]
     #[arg(long)]
     plan: Vec<PathBuf>,
     /// Real sockets, the kernel's TCP, and an emulator of the path; needs root or a user namespace
@@ -52,6 +52,18 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
+
+/// All there are, the write-ups' first.
+const PLANS: [&str; 5] = [
+    "tests/plans/origin.toml",
+    "tests/plans/reordering.toml",
+    "tests/plans/share.toml",
+    "tests/plans/cells.toml",
+    "tests/plans/scenarios.toml",
+];
+
+/// What `--real` runs.
+const REAL: &str = "tests/plans/real.toml";
 
 /// Why there is no table.
 enum Stop {
@@ -81,19 +93,26 @@ fn main() -> ExitCode {
 }
 
 fn matrix(arguments: &Arguments) -> Result<(), Stop> {
-    let default = [PathBuf::from(if arguments.real { "tests/plans/real.toml" } else { "tests/plans/origin.toml" })];
-    let plans = if arguments.plan.is_empty() { &default[..] } else { &arguments.plan };
+    let default = if arguments.real { &[REAL][..] } else { &PLANS };
+    let default: Vec<_> = default.iter().map(PathBuf::from).collect();
+    let plans = if arguments.plan.is_empty() { &default } else { &arguments.plan };
     let present = present(arguments)?;
     let (mut pages, mut failed) = (String::new(), Vec::new());
+    let (mut known, mut ran) = (Vec::new(), false);
     for path in plans {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        let plan = Plan::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-        let (outcomes, troubles) = run_all(arguments, &plan, &present)?;
+        let plan = Plan::read(path).map_err(|e| e.to_string())?;
+        known.extend(plan.cells.iter().map(|cell| cell.name.clone()));
+        let jobs = jobs(arguments, &plan, &present);
+        if jobs.is_empty() {
+            continue;
+        }
+        ran = true;
+        let (outcomes, troubles) = run_all(arguments, &jobs)?;
         if arguments.json {
             let json = serde_json::to_string_pretty(&outcomes).map_err(|e| e.to_string())?;
             println!("{json}");
         } else {
-            println!("{}", table::table(&plan, &outcomes));
+            println!("{}:\n{}", path.display(), table::table(&plan, &outcomes));
         }
         #[cfg(target_os = "linux")]
         if arguments.real {
@@ -103,6 +122,9 @@ fn matrix(arguments: &Arguments) -> Result<(), Stop> {
             pages += &report::html(&plan, &outcomes)?;
         }
         failed.extend(troubles);
+    }
+    if !ran {
+        return Err(format!("nothing to run; the cells are {}", known.join(", ")).into());
     }
     if let Some(path) = &arguments.report {
         std::fs::write(path, pages).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
@@ -161,7 +183,7 @@ impl Job<'_> {
     }
 }
 
-fn jobs<'a>(arguments: &Arguments, plan: &'a Plan, present: &[Kind]) -> Result<Vec<Job<'a>>, String> {
+fn jobs<'a>(arguments: &'a Arguments, plan: &'a Plan, present: &[Kind]) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
     for cell in plan.cells.iter().filter(|cell| arguments.cell.is_empty() || arguments.cell.contains(&cell.name)) {
         let seconds = if arguments.short { plan.short_seconds(cell) } else { plan.seconds(cell) };
@@ -173,16 +195,11 @@ fn jobs<'a>(arguments: &Arguments, plan: &'a Plan, present: &[Kind]) -> Result<V
             jobs.extend(seeds.iter().map(|&seed| Job { cell, seconds, peer, seed }));
         }
     }
-    if jobs.is_empty() {
-        let names: Vec<_> = plan.cells.iter().map(|cell| cell.name.as_str()).collect();
-        return Err(format!("nothing to run; the cells are {}", names.join(", ")));
-    }
-    Ok(jobs)
+    jobs
 }
 
 /// The outcomes, and what is to be said of runs that have none.
-fn run_all(arguments: &Arguments, plan: &Plan, present: &[Kind]) -> Result<(Vec<Outcome>, Vec<String>), String> {
-    let jobs = jobs(arguments, plan, present)?;
+fn run_all(arguments: &Arguments, jobs: &[Job<'_>]) -> Result<(Vec<Outcome>, Vec<String>), String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = arguments.jobs.unwrap_or(processors);
     let bar = ProgressBar::new(jobs.len() as u64)
