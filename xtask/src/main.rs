@@ -50,6 +50,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// One run of the matrix over time: `cargo xtask trace --help`
+    #[command(disable_help_flag = true)]
+    Trace {
+        /// Passed on to the program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Measures
     Bench {
         #[command(subcommand)]
@@ -85,9 +92,8 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::tidy(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Models => models::models(),
-        Task::Matrix { arguments } => {
-            run(cargo(["run", "--release", "-p", "stayfast-matrix", "--bin", "matrix", "--"]).args(arguments))
-        }
+        Task::Matrix { arguments } => matrix("matrix", &arguments),
+        Task::Trace { arguments } => matrix("trace", &arguments),
         Task::Bench { kind } => bench(kind),
         Task::Demo { arguments } => {
             run(cargo(["run", "--release", "-p", "stayfast-cli", "--", "demo"]).args(arguments))
@@ -100,6 +106,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// One of the programs of the matrix.
+fn matrix(program: &str, arguments: &[String]) -> Outcome {
+    run(cargo(["run", "--release", "-p", "stayfast-matrix", "--bin", program, "--"]).args(arguments))
 }
 
 fn bench(kind: Bench) -> Outcome {

@@ -2,7 +2,7 @@
 //!
 //! A [plan](plan::Plan) is a TOML file with cells: a path, a load, what runs beside. [`run::run`] puts one transport on
 //! one cell; [`table::table`] makes a text of the outcomes that a pull request can show, [`report::html`] a page with
-//! plots. `cargo xtask matrix --help` is the command.
+//! plots, [`trace`] one run over time. `cargo xtask matrix --help` and `cargo xtask trace --help` are the commands.
 #![forbid(unsafe_code)]
 
 mod measure;
@@ -13,3 +13,4 @@ pub mod real;
 pub mod report;
 pub mod run;
 pub mod table;
+pub mod trace;

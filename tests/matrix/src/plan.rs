@@ -8,6 +8,15 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+/// The plans of the repository, the write-ups' first.
+pub const ALL: [&str; 5] = [
+    "tests/plans/origin.toml",
+    "tests/plans/reordering.toml",
+    "tests/plans/share.toml",
+    "tests/plans/cells.toml",
+    "tests/plans/scenarios.toml",
+];
+
 /// A set of cells and how they are run, as a TOML file has it.
 ///
 /// ```

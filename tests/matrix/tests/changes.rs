@@ -1,8 +1,9 @@
 //! What changes under way does so at its time, and who comes late comes late.
 
 use stayfast_matrix::peers::Kind;
-use stayfast_matrix::plan::{Cell, Plan};
+use stayfast_matrix::plan::{ALL, Cell, Plan};
 use stayfast_matrix::run::{Outcome, run, run_in_full};
+use stayfast_matrix::trace;
 use stayfast_units::Time;
 use std::time::Duration;
 
@@ -93,15 +94,14 @@ fn a_line_of_ones_own_is_part_of_the_round_trip() {
 }
 
 fn plan(name: &str) -> Plan {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../plans").join(name);
-    Plan::parse(&std::fs::read_to_string(path).expect("it is in the repository")).expect("it is valid")
+    Plan::read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).expect("it is valid")
 }
 
 /// The bar: nine tenths of what it was, within two seconds. That nothing is lost is tested record by record in
 /// `tests/tests/sim_link.rs`.
 #[test]
 fn after_the_mtu_has_shrunk_we_are_back_within_two_seconds() {
-    let plan = plan("cells.toml");
+    let plan = plan("tests/plans/cells.toml");
     let cell = plan.cells.iter().find(|cell| cell.name == "mtu shrink").expect("a cell of the plan");
     let back = run(cell, SECONDS, Kind::Stayfast, 1).expect("a valid path").back_ms;
     assert!(back.is_some_and(|ms| ms <= 2_000), "{back:?} ms");
@@ -109,12 +109,29 @@ fn after_the_mtu_has_shrunk_we_are_back_within_two_seconds() {
 
 #[test]
 fn every_plan_can_be_read_and_has_somebody_in_each_cell() {
-    for name in ["origin.toml", "reordering.toml", "share.toml", "cells.toml", "scenarios.toml"] {
+    for name in ALL {
         let plan = plan(name);
         for cell in &plan.cells {
             assert!(!plan.peers(cell).is_empty(), "{name}: {}", cell.name);
             assert!(plan.short_seconds(cell) <= plan.seconds(cell), "{name}: {}", cell.name);
         }
     }
-    assert_eq!(plan("scenarios.toml").cells.len(), 12);
+    assert_eq!(plan("tests/plans/scenarios.toml").cells.len(), 12);
+}
+
+#[test]
+fn a_trace_has_a_row_each_so_often_and_one_for_what_happens() {
+    let words = "path = 'rate=50M rtt=20ms'\nchange = [{ at = 1, path = 'rate=50M rtt=20ms loss=20%' }]";
+    let outcome = run_in_full(&cell(words), 2, Kind::Stayfast, 1).expect("a valid path");
+    let rows = trace::rows(&outcome, Duration::from_millis(100), 1_013);
+    assert!((20..23).contains(&rows.len()), "{}", rows.len());
+    let i = rows.iter().position(|row| !row.marks.is_empty()).expect("the change has a row");
+    assert!((1_000..1_100).contains(&rows[i].at_ms) && rows[i].marks == ["rate=50M rtt=20ms loss=20%"]);
+    assert!((40_000..50_000).contains(&rows[i - 1].kbit) && rows[i - 1].queue_us > 0);
+    assert_eq!(rows[..=i].iter().map(|row| row.lost).sum::<u64>(), 0);
+    assert_eq!(rows.iter().map(|row| row.lost).sum::<u64>(), outcome.lost);
+    assert!(outcome.lost > 20 && rows.iter().map(|row| row.episodes).sum::<u64>() == outcome.episodes);
+    let text = trace::text(&rows);
+    assert_eq!(text.lines().count(), rows.len() + 1);
+    assert!(text.contains("rate=50M rtt=20ms loss=20%"), "{text}");
 }

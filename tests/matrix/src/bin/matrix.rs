@@ -4,7 +4,7 @@
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use stayfast_matrix::peers::Kind;
-use stayfast_matrix::plan::{Cell, Plan};
+use stayfast_matrix::plan::{ALL, Cell, Plan};
 #[cfg(target_os = "linux")]
 use stayfast_matrix::real;
 use stayfast_matrix::run::{Outcome, run};
@@ -53,15 +53,6 @@ struct Arguments {
     report: Option<PathBuf>,
 }
 
-/// All there are, the write-ups' first.
-const PLANS: [&str; 5] = [
-    "tests/plans/origin.toml",
-    "tests/plans/reordering.toml",
-    "tests/plans/share.toml",
-    "tests/plans/cells.toml",
-    "tests/plans/scenarios.toml",
-];
-
 /// What `--real` runs.
 const REAL: &str = "tests/plans/real.toml";
 
@@ -93,7 +84,7 @@ fn main() -> ExitCode {
 }
 
 fn matrix(arguments: &Arguments) -> Result<(), Stop> {
-    let default = if arguments.real { &[REAL][..] } else { &PLANS };
+    let default = if arguments.real { &[REAL][..] } else { &ALL };
     let default: Vec<_> = default.iter().map(PathBuf::from).collect();
     let plans = if arguments.plan.is_empty() { &default } else { &arguments.plan };
     let present = present(arguments)?;
