@@ -12,7 +12,7 @@ const SIZE: (u32, u32) = (560, 220);
 /// What is plotted: a name with its unit, and the value of a point (and of the one before it).
 type Series = (&'static str, fn(&Point, &Point, usize) -> f64);
 
-const SERIES: [Series; 5] = [
+const SERIES: [Series; 8] = [
     ("records, Mbit/s", |before, point, size| {
         let bits = (point.taken - before.taken) as f64 * size as f64 * 8.0;
         bits * 1e3 / ((point.at - before.at).as_nanos().max(1) as f64)
@@ -21,6 +21,9 @@ const SERIES: [Series; 5] = [
     ("queue, ms", |_, point, _| point.queue_us as f64 / 1e3),
     ("round trip, ms", |_, point, _| point.sample.rtt_us as f64 / 1e3),
     ("lost and gone, packets", |_, point, _| point.sample.lost.saturating_sub(point.sample.late) as f64),
+    ("lost and late, packets", |_, point, _| point.sample.late as f64),
+    ("congestion episodes that stand", |_, point, _| point.sample.episodes.saturating_sub(point.sample.undone) as f64),
+    ("undone", |_, point, _| point.sample.undone as f64),
 ];
 
 /// The page.
@@ -45,7 +48,8 @@ pub fn html(plan: &Plan, outcomes: &[Outcome]) -> Result<String, String> {
         if runs.is_empty() {
             continue;
         }
-        let _ = write!(page, "<details><summary>{} · {}</summary>", escape(&cell.name), escape(&cell.path));
+        let open = if plan.cells.len() == 1 { " open" } else { "" };
+        let _ = write!(page, "<details{open}><summary>{} · {}</summary>", escape(&cell.name), escape(&cell.path));
         for series in SERIES {
             let svg = plot(series, &runs, cell.size).map_err(|e| format!("{}, {}: {e}", cell.name, series.0))?;
             let _ = write!(page, "<figure>{svg}</figure>");
@@ -77,7 +81,7 @@ fn plot((name, value): Series, runs: &[&Outcome], size: usize) -> Result<String,
             .x_label_area_size(24)
             .y_label_area_size(48)
             .build_cartesian_2d(0.0..width, 0.0..height)?;
-        chart.configure_mesh().x_desc("s").light_line_style(WHITE).draw()?;
+        chart.configure_mesh().x_desc("s").max_light_lines(1).light_line_style(WHITE).draw()?;
         for (peer, line) in &lines {
             chart.draw_series(LineSeries::new(line.iter().copied(), color(*peer)))?;
         }

@@ -72,7 +72,7 @@ fn the_page_has_a_plot_for_each_series() {
     let plan = plan();
     let outcomes = vec![run(&plan.cells[0], 1, Kind::Stayfast, 1).expect("a valid path")];
     let page = html(&plan, &outcomes).expect("it can be drawn");
-    assert_eq!(page.matches("<svg").count(), 5);
+    assert_eq!(page.matches("<svg").count(), 8);
     assert!(page.contains("<details><summary>20/0/0 · rate=50M rtt=20ms</summary>"));
 }
 
