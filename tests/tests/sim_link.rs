@@ -201,7 +201,7 @@ fn a_path_that_shrinks_is_back_within_a_few_round_trips() {
 #[test]
 fn two_seconds_after_the_mtu_shrank_nine_tenths_of_the_goodput_are_back_and_nothing_is_lost() {
     let (there, back) = path(20 * MS, Duration::ZERO, 0);
-    let mut pair = backlog(1, (there.mtu(1_500), back.mtu(1_500)), 40_000, 1_013);
+    let mut pair = Pair::with_backlog(1, (there.mtu(1_500), back.mtu(1_500)), 40_000, 1_013);
     let stored_in = |pair: &mut Pair, time: Duration| {
         let (before, until) = (pair.stored_count("log"), pair.world.now() + time);
         pair.world.run_until(until);
@@ -217,5 +217,5 @@ fn two_seconds_after_the_mtu_shrank_nine_tenths_of_the_goodput_are_back_and_noth
     assert!(10 * second >= 9 * usual, "{second} records in the second second, {usual} in each before");
     assert!(pair.world.path(pair.paths[0]).is_some_and(|path| path.stats().oversize > 0));
     assert!(pair.run_until_stored("log", RecordNumber(40_000), Time::from_millis(20_000)).is_some());
-    assert_whole(&pair, 40_000);
+    pair.assert_whole(40_000);
 }
