@@ -9,11 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The plans of the repository, the write-ups' first.
-pub const ALL: [&str; 5] = [
+pub const ALL: [&str; 6] = [
     "tests/plans/origin.toml",
     "tests/plans/reordering.toml",
     "tests/plans/share.toml",
     "tests/plans/cells.toml",
+    "tests/plans/queues.toml",
     "tests/plans/scenarios.toml",
 ];
 

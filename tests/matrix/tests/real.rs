@@ -44,7 +44,7 @@ fn reaches(cell: &str, peer: &str, least: f64, resent: u64) {
     for _ in 0..ATTEMPTS {
         let Some(outcome) = run(cell, peer) else { return };
         let mbit = outcome["mbit"].as_f64().expect("a number");
-        let later = outcome["real"]["resent_later_permille"].as_u64().expect("a number");
+        let later = outcome["resent_later_permille"].as_u64().expect("a number");
         if mbit >= least && later <= resent {
             return;
         }
