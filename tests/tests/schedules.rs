@@ -44,3 +44,26 @@ fn a_clone_that_appends_at_the_same_moment() {
     let ops = [append(144, 208), append(35, 49), Op::CloneSender, Op::KillReceiver, append(2, 77), clone];
     check(6_366_831_328_888_190_957, &ops);
 }
+
+/// After kills on both ends and a clone, the sender's newest session was one that the receiver had let go, while the
+/// receiver answered in an older one: the sender's new message 1 was heard and never answered.
+#[test]
+fn who_asks_anew_is_answered_although_another_session_is_current() {
+    let (append, kill) = (|records, size| Op::Append { records, size }, Op::KillSender);
+    let twice = |first, second| [Op::Outage(first), second];
+    let mut ops = vec![kill, Op::KillReceiver, Op::Snapshot, Op::AppendClone { records: 48 }, Op::CloneSender];
+    ops.extend([append(215, 99), kill, Op::Snapshot, kill]);
+    ops.extend(twice(159, Op::Snapshot));
+    ops.extend([append(91, 69), Op::RestoreSender, Op::KillReceiver]);
+    ops.extend(twice(243, Op::SlowStore(94)));
+    ops.extend([
+        Op::SlowStore(190),
+        append(99, 226),
+        Op::Snapshot,
+        Op::Snapshot,
+        kill,
+        Op::AppendClone { records: 102 },
+    ]);
+    ops.extend([append(141, 142), Op::Snapshot, Op::KillReceiver, kill]);
+    check(11_684_083_516_385_652_269, &ops);
+}

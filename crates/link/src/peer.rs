@@ -168,10 +168,11 @@ impl<S: Seal> Peer<S> {
             }
         }
         // Bytes that could not be kept must not be acknowledged: an ACK is a promise.
+        let current = self.runs.current() == Some(opened.run);
         if let Some(run) = self.runs.get(opened.run) {
-            if taken == Taken::No {
-                run.unanswered |= !opened.bound;
-            } else {
+            // A run that we talk to and that asks anew may have no session left that we know.
+            run.unanswered |= !opened.bound && (current || taken == Taken::No);
+            if taken == Taken::Yes {
                 run.acks.received(now, opened.number, ecn);
                 if eliciting {
                     run.acks.elicited(now, self.config.ack_delay, immediate);

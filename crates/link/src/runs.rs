@@ -23,7 +23,7 @@ pub(crate) struct RemoteRun {
     pub budget: u64,
     /// The unproven end was asked to prove itself.
     pub challenged: bool,
-    /// An INIT came that could not be taken.
+    /// An INIT came that could not be taken, or from the run that is current: its message 1 wants an answer.
     pub unanswered: bool,
     heard: Time,
 }

@@ -146,7 +146,8 @@ impl<S: Seal> Peer<S> {
             return Some((Purpose::Data, bound.unwrap_or(Via::Init), to));
         }
         let run = self.runs.iter().find(|run| Some(run.run) == current && self.answer_due(now, run))?;
-        Some((Purpose::Answer(run.run), bound?, self.path.current()?))
+        let via = if run.unanswered { Via::Session(run.session) } else { bound? };
+        Some((Purpose::Answer(run.run), via, self.path.current()?))
     }
 
     /// Can `run` be answered at all, and does an unproven one leave us bytes to do so?
