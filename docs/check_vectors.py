@@ -101,13 +101,25 @@ def ack(r, ecn):
     return told
 
 
-def records(r):
+def records(r, cut_before):
     told = {"frame": "RECORDS", "alias": r.alias(), "first": r.varint()}
-    count = int.from_bytes(r.take(2), "big")
-    need(count >> 14 == 1)
-    count &= 0x3FFF
-    need(count > 0 and told["first"] + count < LIMIT)
-    told["bodies"] = [r.bytes().hex() for _ in range(count)]
+    offset = r.varint(1 << 32) if cut_before else 0
+    if cut_before:
+        need(offset > 0)
+        told["offset"] = offset
+    need(r.at < len(r.data), "Truncated")
+    bodies = told["bodies"] = []
+    while r.at < len(r.data) and r.data[r.at]:
+        total = r.varint() - 1
+        rest = total - offset
+        need(0 <= total < 1 << 32 and (rest > 0 or rest == offset == 0))
+        if rest > len(r.data) - r.at:
+            need(r.at < len(r.data), "Truncated")
+            told["cut"] = total
+            rest = len(r.data) - r.at
+        bodies.append(r.take(rest).hex())
+        offset = 0
+    need(bodies and told["first"] + len(bodies) < LIMIT)
     return told
 
 
@@ -184,9 +196,10 @@ FRAMES = {
     0x03: lambda r: ack(r, True),
     0x04: plain("ACK_FREQUENCY", sequence=V, every=V, max_delay_us=V),
     0x05: plain("IMMEDIATE_ACK"),
-    0x10: records,
-    0x11: part,
-    0x12: reserved,
+    0x10: lambda r: records(r, False),
+    0x11: lambda r: records(r, True),
+    0x12: part,
+    0x13: reserved,
     0x18: open_,
     0x19: plain("ORIGIN", alias=ALIAS, first=V, lineage=ID, parent=ID),
     0x1A: span("GAP"),

@@ -61,9 +61,12 @@ pub struct AckHeader {
 
 impl AckHeader {
     /// Writes the frame; see [`Writer::ack`].
-    pub(crate) fn write(self, w: &mut Writer<'_>, ranges: impl Iterator<Item = AckRange>) -> Result<usize, Full> {
-        let mut ranges = ranges.take(MAX_ACK_RANGES);
-        let Some(first) = ranges.next() else { return Ok(0) };
+    pub(crate) fn write(
+        self,
+        w: &mut Writer<'_>,
+        first: AckRange,
+        further_down: impl Iterator<Item = AckRange>,
+    ) -> Result<usize, Full> {
         let beyond = first.last.0.checked_sub(first.first.0).ok_or(Full)?;
         let ecn = self.ecn.map(|ecn| [ecn.ect0, ecn.ect1, ecn.ce]);
 
@@ -74,7 +77,7 @@ impl AckHeader {
 
         let after = ecn.map_or(0, |counts| counts.into_iter().map(varint::len).sum());
         let (mut before, mut further) = (first, 0);
-        for range in ranges {
+        for range in further_down.take(MAX_ACK_RANGES - 1) {
             if write_further(w, before, range, after).is_err() {
                 break;
             }

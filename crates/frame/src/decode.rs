@@ -53,7 +53,8 @@ fn frame<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
         ty::ACK_ECN => Frame::Ack(Ack::read(r, true)?),
         ty::ACK_FREQUENCY => Frame::AckFrequency { sequence: r.varint()?, every: r.varint()?, max_delay: r.micros()? },
         ty::IMMEDIATE_ACK => Frame::ImmediateAck,
-        ty::RECORDS => Frame::Records(Records::read(r)?),
+        ty::RECORDS => Frame::Records(Records::read(r, false)?),
+        ty::RECORDS_FROM => Frame::Records(Records::read(r, true)?),
         ty::PART => Frame::Part(Part {
             alias: r.small()?,
             number: r.record()?,

@@ -18,8 +18,9 @@ pub(crate) mod ty {
     pub const ACK_FREQUENCY: u8 = 0x04;
     pub const IMMEDIATE_ACK: u8 = 0x05;
     pub const RECORDS: u8 = 0x10;
-    pub const PART: u8 = 0x11;
-    pub const REPAIR: u8 = 0x12;
+    pub const RECORDS_FROM: u8 = 0x11;
+    pub const PART: u8 = 0x12;
+    pub const REPAIR: u8 = 0x13;
     pub const OPEN: u8 = 0x18;
     pub const ORIGIN: u8 = 0x19;
     pub const GAP: u8 = 0x1a;
@@ -70,7 +71,7 @@ pub enum Frame<'a> {
     },
     /// Asks for an acknowledgement at once.
     ImmediateAck,
-    /// Whole records.
+    /// A run of a stream's records.
     Records(Records<'a>),
     /// A piece of a record.
     Part(Part<'a>),
@@ -196,14 +197,15 @@ pub enum Frame<'a> {
     },
 }
 
-/// A piece of a record that is too long for its packet. [`Writer::part`](crate::Writer::part) cuts.
+/// A piece of a record that is too long for its packet, on its own ([`Writer::part`](crate::Writer::part) cuts) or in
+/// [`Records`].
 ///
 /// ```
 /// use stayfast_frame::{DecodeError, Frame, Part, decode};
 /// use stayfast_units::RecordNumber;
 /// let part = Part { alias: 1, number: RecordNumber(5), total: 3, offset: 2, bytes: b"z" };
-/// assert_eq!(decode(b"\x11\x01\x05\x03\x02\x01z").next(), Some(Ok(Frame::Part(part))));
-/// assert_eq!(decode(b"\x11\x01\x05\x03\x03\x01z").next(), Some(Err(DecodeError::Malformed)), "beyond its end");
+/// assert_eq!(decode(b"\x12\x01\x05\x03\x02\x01z").next(), Some(Ok(Frame::Part(part))));
+/// assert_eq!(decode(b"\x12\x01\x05\x03\x03\x01z").next(), Some(Err(DecodeError::Malformed)), "beyond its end");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
@@ -215,8 +217,15 @@ pub struct Part<'a> {
     pub total: u32,
     /// Where in the record this piece stands, bytes.
     pub offset: u32,
-    /// The piece: not empty, and inside the record.
+    /// The piece: inside the record, and not empty unless the record is.
     pub bytes: &'a [u8],
+}
+
+impl Part<'_> {
+    /// Whether it is all of its record.
+    pub const fn is_whole(&self) -> bool {
+        self.bytes.len() == self.total as usize
+    }
 }
 
 /// The receipt that frees the sender's outbox.

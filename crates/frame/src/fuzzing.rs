@@ -83,11 +83,14 @@ pub enum Op {
         every: Number,
         max_delay: Number,
     },
+    /// As many as fit, and the beginning of one that does not. `cut`: the last is cut wherever it ends.
     Records {
         alias: u32,
         first: Number,
+        offset: u16,
         #[arbitrary(with = list)]
         bodies: Vec<Body>,
+        cut: bool,
     },
     Part {
         alias: u32,
@@ -198,7 +201,11 @@ pub fn ops(bytes: &[u8]) -> Vec<Op> {
 enum Said<'a> {
     Frame(Frame<'a>),
     Ack(AckHeader, Vec<AckRange>),
-    Records(u32, RecordNumber, &'a [Body]),
+    Records(Vec<Part<'a>>),
+}
+
+fn reaches_the_end(part: &Part<'_>) -> bool {
+    part.offset as usize + part.bytes.len() == part.total as usize
 }
 
 impl PartialEq<Frame<'_>> for Said<'_> {
@@ -212,9 +219,9 @@ impl PartialEq<Frame<'_>> for Said<'_> {
                     && ranges.len() == ack.ranges().len()
                     && ack.ranges().eq(ranges.iter().copied())
             }
-            (Said::Records(alias, first, bodies), Frame::Records(records)) => {
-                (records.alias, records.first, usize::from(records.count)) == (*alias, *first, bodies.len())
-                    && records.iter().map(|(n, body)| (n.0, body)).eq((first.0..).zip(bodies.iter().map(|b| b.bytes())))
+            (Said::Records(parts), Frame::Records(records)) => {
+                (records.alias, records.first, records.offset) == (parts[0].alias, parts[0].number, parts[0].offset)
+                    && records.iter().eq(parts.iter().copied())
             }
             _ => false,
         }
@@ -236,7 +243,11 @@ pub fn check(ops: &[Op]) {
         let mut said = Vec::new();
         let len = ops.iter().position(|op| matches!(op, Op::Send { .. })).unwrap_or(ops.len());
         for op in &ops[..len] {
-            step(op, &mut writer, &mut said);
+            let (open, at) = (is_open(&said), said.len());
+            step(op, room, &mut writer, &mut said);
+            if open && said.get(at).is_some_and(|said| !matches!(said, Said::Frame(Frame::Padding(_)))) {
+                said.insert(at, Said::Frame(Frame::Padding(1)));
+            }
         }
         let written = writer.written();
         let packet = &mut buf[..written];
@@ -273,18 +284,27 @@ pub fn check_bytes(bytes: &[u8]) {
     assert!(decode(bytes).skip_while(Result::is_ok).count() <= 1, "nothing follows an error");
 }
 
-fn step<'a>(op: &'a Op, writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
+/// More records could follow, so a zero stands before another frame.
+fn is_open(said: &[Said<'_>]) -> bool {
+    matches!(said.last(), Some(Said::Records(parts)) if parts.last().is_some_and(reaches_the_end))
+}
+
+fn step<'a>(op: &'a Op, end: usize, writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
     let (before, room) = (writer.written(), writer.remaining());
     match op {
         Op::Send { .. } => {}
         Op::PadTo(len) => {
             let len = usize::from(*len);
             writer.pad_to(len);
-            assert_eq!(writer.written(), before.max(len.min(before + room)));
+            let cut = matches!(said.last(), Some(Said::Records(_))) && !is_open(said);
+            let end = if cut { before } else { end };
+            assert_eq!(writer.written(), before.max(len.min(end)));
             pad(said, writer.written() - before);
         }
         Op::Ack { delay, ecn, top, ranges } => ack(*delay, *ecn, *top, ranges, writer, said),
-        Op::Records { alias, first, bodies } => records(*alias, *first, bodies, writer, said),
+        Op::Records { alias, first, offset, bodies, cut } => {
+            records(*alias, *first, (*offset).into(), bodies, *cut, writer, said);
+        }
         Op::Part { alias, number, offset, body } => {
             part(*alias, number.record(), (*offset).into(), *body, writer, said)
         }
@@ -338,12 +358,12 @@ fn ack(
     }
     let most = down.len().min(crate::MAX_ACK_RANGES);
     let fits = (1..=most).rev().find(|&n| ack_len(header, &down[..n]).is_some_and(|len| len <= writer.remaining()));
-    let before = writer.written();
+    let (before, zero) = (writer.written(), usize::from(is_open(said)));
     let written = writer.ack(header, down.iter().copied());
     assert_eq!(written, if down.is_empty() { Ok(0) } else { fits.ok_or(Full) });
     let ranges = written.unwrap_or(0);
     down.truncate(ranges);
-    assert_eq!(writer.written() - before, ack_len(header, &down).unwrap_or(0));
+    assert_eq!(writer.written() - before, ack_len(header, &down).map_or(0, |len| zero + len));
     if ranges > 0 {
         let delay = Duration::from_micros(delay.get().min(varint::MAX));
         said.push(Said::Ack(AckHeader { delay, ..header }, down));
@@ -364,32 +384,57 @@ fn ack_len(header: AckHeader, ranges: &[AckRange]) -> Option<usize> {
     fields.iter().all(|&field| field <= varint::MAX).then(|| 1 + fields.into_iter().map(varint::len).sum::<usize>())
 }
 
-fn records<'a>(alias: u32, first: Number, bodies: &'a [Body], writer: &mut Writer<'_>, said: &mut Vec<Said<'a>>) {
-    let before = writer.written();
-    let room = writer.remaining();
-    let header = 3 + varint::len(alias.into()) + varint::len(first.get());
-    let Ok(mut records) = writer.records(alias, first.record()) else {
+fn records<'a>(
+    alias: u32,
+    first: Number,
+    offset: usize,
+    bodies: &[Body],
+    cut: bool,
+    writer: &mut Writer<'_>,
+    said: &mut Vec<Said<'a>>,
+) {
+    let (before, room, zero) = (writer.written(), writer.remaining(), usize::from(is_open(said)));
+    let offset = offset % (bodies.first().map_or(0, |body| body.bytes().len()) + 2);
+    let from = if offset == 0 { 0 } else { varint::len(offset as u64) };
+    let header = 1 + varint::len(alias.into()) + varint::len(first.get()) + from;
+    let Ok(mut records) = writer.records(alias, first.record(), offset as u32) else {
         assert!(room <= header || first.get() >= varint::MAX);
         return assert_eq!(writer.written(), before);
     };
     assert!(room > header, "begun without room for one record");
-    let (mut len, mut count) = (header, 0);
-    for body in bodies {
-        let body = body.bytes();
-        let next = len + varint::len(body.len() as u64) + body.len();
-        let fits = next <= room && first.get() + (count as u64) < varint::MAX;
-        assert!(!fits || records.room().is_some_and(|room| body.len() <= room));
-        assert_eq!(records.push(body).is_ok(), fits);
-        if !fits {
-            break;
+    let (mut len, mut parts, mut at, mut last) = (header, Vec::<Part<'_>>::new(), offset, None);
+    for (i, body) in bodies.iter().enumerate() {
+        let (number, body) = (RecordNumber(first.get() + i as u64), body.bytes());
+        let prefix = len + varint::len(body.len() as u64 + 1);
+        let good = number.0 < varint::MAX && (at == 0 || at < body.len());
+        let rest = body.get(at..).unwrap_or_default();
+        let part = |n| Part { alias, number, total: body.len() as u32, offset: at as u32, bytes: &rest[..n] };
+        let fits = good && prefix + rest.len() <= room;
+        if !cut || i + 1 < bodies.len() {
+            assert_eq!(records.push(body).is_ok(), fits);
+            if fits {
+                parts.push(part(rest.len()));
+                (len, at) = (prefix + rest.len(), 0);
+                continue;
+            }
         }
-        (len, count) = (next, count + 1);
+        let most = room.checked_sub(prefix).map(|room| room.min(rest.len()));
+        let taken = most.filter(|&n| good && n >= rest.len().min(64));
+        last = Some((body, taken));
+        if let Some(n) = taken {
+            parts.push(part(n));
+            len = prefix + n;
+        }
+        break;
     }
-    assert_eq!(usize::from(records.count()), count);
-    records.finish();
-    assert_eq!(writer.written() - before, if count == 0 { 0 } else { len });
-    if count > 0 {
-        said.push(Said::Records(alias, first.record(), &bodies[..count]));
+    match last {
+        None => assert_eq!(records.finish(), parts.len()),
+        Some((body, taken)) => assert_eq!(records.cut(body), taken),
+    }
+    assert!(writer.remaining() == 0 || parts.last().is_none_or(reaches_the_end), "something could follow");
+    assert_eq!(writer.written() - before, if parts.is_empty() { 0 } else { zero + len });
+    if !parts.is_empty() {
+        said.push(Said::Records(parts));
     }
 }
 

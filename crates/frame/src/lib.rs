@@ -11,7 +11,7 @@
 //!
 //! let mut buf = [0; 64];
 //! let mut writer = Writer::new(&mut buf);
-//! let mut records = writer.records(3, RecordNumber(7)).unwrap();
+//! let mut records = writer.records(3, RecordNumber(7), 0).unwrap();
 //! records.push(b"hello").unwrap();
 //! records.push(b"").unwrap();
 //! records.finish();
@@ -20,7 +20,8 @@
 //!
 //! let mut frames = decode(&buf[..len]);
 //! let Some(Ok(Frame::Records(records))) = frames.next() else { panic!() };
-//! assert!(records.iter().eq([(RecordNumber(7), &b"hello"[..]), (RecordNumber(8), &b""[..])]));
+//! assert!(records.iter().map(|part| (part.number.0, part.bytes)).eq([(7, &b"hello"[..]), (8, &b""[..])]));
+//! assert_eq!(frames.next(), Some(Ok(Frame::Padding(1))), "records end at a zero");
 //! assert_eq!(frames.next(), Some(Ok(Frame::Ping)));
 //! assert_eq!(frames.next(), None);
 //! ```

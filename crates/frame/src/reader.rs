@@ -46,6 +46,10 @@ impl<'a> Reader<'a> {
     /// A length and as many bytes.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = usize::try_from(self.varint()?).map_err(|_| DecodeError::Truncated)?;
+        self.slice(len)
+    }
+
+    pub(crate) fn slice(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(DecodeError::Truncated)?;
         self.rest = rest;
         Ok(bytes)

@@ -1,5 +1,6 @@
 use crate::frame::ty;
 use crate::{Ack, AckHeader, AckRange, Frame, Full, Part, RecordsWriter, Stored, varint};
+use core::mem;
 use core::time::Duration;
 use stayfast_units::RecordNumber;
 
@@ -27,17 +28,19 @@ pub const MIN_PART: usize = 64;
 pub struct Writer<'a> {
     buf: &'a mut [u8],
     len: usize,
+    /// A RECORDS frame stands at the end: records go on until a zero, so one comes before another frame.
+    open: bool,
 }
 
 impl<'a> Writer<'a> {
     /// An empty payload that may grow to the length of `buf`.
     pub const fn new(buf: &'a mut [u8]) -> Writer<'a> {
-        Writer { buf, len: 0 }
+        Writer { buf, len: 0, open: false }
     }
 
-    /// Bytes left.
+    /// Bytes left for another frame.
     pub const fn remaining(&self) -> usize {
-        self.buf.len() - self.len
+        (self.buf.len() - self.len).saturating_sub(self.open as usize)
     }
 
     /// Bytes written: the length of the payload so far.
@@ -51,15 +54,18 @@ impl<'a> Writer<'a> {
     /// [`Full`]: it does not fit, or `decode` would refuse it.
     pub fn put(&mut self, frame: &Frame<'_>) -> Result<(), Full> {
         frame.check().map_err(|_| Full)?;
-        self.whole(|w| w.frame(frame))
+        match *frame {
+            Frame::Padding(len) => self.pad(len),
+            _ => self.whole(|w| w.frame(frame)),
+        }
     }
 
-    /// Begins a RECORDS frame whose first record has number `first`.
+    /// Begins a RECORDS frame with what follows byte `offset` of record `first`.
     ///
     /// # Errors
     /// [`Full`]: not even one empty record fits.
-    pub fn records(&mut self, alias: u32, first: RecordNumber) -> Result<RecordsWriter<'_, 'a>, Full> {
-        RecordsWriter::new(self, alias, first)
+    pub fn records(&mut self, alias: u32, first: RecordNumber, offset: u32) -> Result<RecordsWriter<'_, 'a>, Full> {
+        RecordsWriter::new(self, alias, first, offset)
     }
 
     /// Writes a PART frame with as much of `body`, the whole record of `total` bytes, from `offset` on as fits.
@@ -111,8 +117,9 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`Full`]: not even the first range fits, or it is none (`first` above `last`).
-    pub fn ack(&mut self, ack: AckHeader, ranges: impl Iterator<Item = AckRange>) -> Result<usize, Full> {
-        self.whole(|w| ack.write(w, ranges))
+    pub fn ack(&mut self, ack: AckHeader, mut ranges: impl Iterator<Item = AckRange>) -> Result<usize, Full> {
+        let Some(first) = ranges.next() else { return Ok(0) };
+        self.whole(|w| ack.write(w, first, ranges))
     }
 
     /// Pads to `len` bytes, or as far as there is room; does nothing if the payload is longer.
@@ -120,14 +127,41 @@ impl<'a> Writer<'a> {
         let end = len.min(self.buf.len());
         if let Some(room) = self.buf.get_mut(self.len..end) {
             room.fill(ty::PADDING);
+            self.open &= end == self.len;
             self.len = end;
         }
     }
 
+    fn pad(&mut self, len: usize) -> Result<(), Full> {
+        let end = self.len.checked_add(len).filter(|&end| end <= self.buf.len()).ok_or(Full)?;
+        self.pad_to(end);
+        Ok(())
+    }
+
     /// Does all of `write` or nothing.
     pub(crate) fn whole<T>(&mut self, write: impl FnOnce(&mut Self) -> Result<T, Full>) -> Result<T, Full> {
-        let start = self.len;
-        write(self).inspect_err(|_| self.len = start)
+        let before = self.place();
+        let separated = if mem::take(&mut self.open) { self.byte(ty::PADDING) } else { Ok(()) };
+        separated.and_then(|()| write(self)).inspect_err(|_| self.back(before))
+    }
+
+    /// What [`back`](Self::back) undoes everything since.
+    pub(crate) const fn place(&self) -> (usize, bool) {
+        (self.len, self.open)
+    }
+
+    pub(crate) fn back(&mut self, (len, open): (usize, bool)) {
+        (self.len, self.open) = (len.min(self.len), open);
+    }
+
+    /// More records could follow what was written.
+    pub(crate) const fn leave_open(&mut self) {
+        self.open = true;
+    }
+
+    /// Nothing may follow what was written: the payload ends here.
+    pub(crate) fn close(&mut self) {
+        self.buf = &mut mem::take(&mut self.buf)[..self.len];
     }
 
     pub(crate) fn byte(&mut self, byte: u8) -> Result<(), Full> {
@@ -163,10 +197,6 @@ impl<'a> Writer<'a> {
         })
     }
 
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-    }
-
     /// Overwrites what was written at `at`.
     pub(crate) fn patch(&mut self, at: usize, bytes: &[u8]) {
         if let Some(old) = self.buf[..self.len].get_mut(at..at + bytes.len()) {
@@ -176,11 +206,7 @@ impl<'a> Writer<'a> {
 
     fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Full> {
         match *frame {
-            Frame::Padding(len) => {
-                let end = self.len.checked_add(len).filter(|&end| end <= self.buf.len()).ok_or(Full)?;
-                self.pad_to(end);
-                Ok(())
-            }
+            Frame::Padding(len) => self.pad(len),
             Frame::Ping => self.byte(ty::PING),
             Frame::Ack(ack) => self.copy_ack(&ack),
             Frame::AckFrequency { sequence, every, max_delay } => {
@@ -189,8 +215,8 @@ impl<'a> Writer<'a> {
             }
             Frame::ImmediateAck => self.byte(ty::IMMEDIATE_ACK),
             Frame::Records(records) => {
-                let mut writer = self.records(records.alias, records.first)?;
-                records.iter().try_for_each(|(_, body)| writer.push(body))
+                let mut writer = self.records(records.alias, records.first, records.offset)?;
+                records.iter().try_for_each(|part| writer.piece(part.total, part.bytes))
             }
             Frame::Part(Part { alias, number, total, offset, bytes }) => {
                 self.byte(ty::PART)?;
@@ -232,7 +258,7 @@ impl<'a> Writer<'a> {
             Frame::Skipped { ty, len } => {
                 self.byte(ty)?;
                 self.varint(len as u64)?;
-                self.frame(&Frame::Padding(len))
+                self.pad(len)
             }
             _ => self.receipt(frame),
         }

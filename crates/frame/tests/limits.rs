@@ -78,39 +78,73 @@ fn ranges_that_cannot_be_told_end_the_ack() {
 }
 
 #[test]
-fn a_records_frame_holds_16_383_records() {
-    let mut payload = vec![0; 20_000];
-    let mut writer = Writer::new(&mut payload);
-    let mut records = writer.records(0, RecordNumber(0)).unwrap();
-    let pushed = (0..20_000).take_while(|_| records.push(b"").is_ok()).count();
-    assert_eq!((pushed, records.finish()), (16_383, 16_383));
-    let len = writer.written();
-    let Some(Ok(Frame::Records(records))) = decode(&payload[..len]).next() else { panic!() };
-    assert_eq!(records.iter().len(), 16_383);
-}
-
-#[test]
 fn a_records_frame_that_is_begun_and_left_is_none() {
     let mut payload = [0; 20];
     let mut writer = Writer::new(&mut payload);
-    drop(writer.records(7, RecordNumber(7)).unwrap());
-    assert_eq!(writer.records(7, RecordNumber(7)).unwrap().finish(), 0);
-    assert_eq!(writer.records(7, RecordNumber(7)).unwrap().push(&[0; 20]), Err(Full));
+    drop(writer.records(7, RecordNumber(7), 0).unwrap());
+    assert_eq!(writer.records(7, RecordNumber(7), 0).unwrap().finish(), 0);
+    assert_eq!(writer.records(7, RecordNumber(7), 0).unwrap().push(&[0; 20]), Err(Full));
     assert_eq!(writer.written(), 0);
-    assert!(writer.records(7, RecordNumber((1 << 62) - 1)).unwrap().push(b"").is_err(), "a number without a next");
-    assert!(writer.records(7, RecordNumber(1 << 62)).is_err());
+    assert!(writer.records(7, RecordNumber((1 << 62) - 1), 0).unwrap().push(b"").is_err(), "a number without a next");
+    assert!(writer.records(7, RecordNumber(1 << 62), 0).is_err());
 }
 
-/// Whole records, then a part that ends where the packet ends: no byte of a packet is left over.
+/// Drained packet by packet, a stream of records of 1,013 bytes leaves no byte of a packet over, and each costs the frame
+/// 10 bytes, and 2 for each record after the first.
+#[test]
+fn a_run_of_records_fills_its_packets_to_the_last_byte() {
+    const FIRST: u64 = 1 << 20;
+    let body: Vec<u8> = (0..1_013).map(|i| i as u8).collect();
+    let (mut number, mut offset, mut cost, mut records_in) = (FIRST, 0, 0, 0);
+    for _ in 0..100 {
+        let mut payload = [0; 1_447];
+        let mut writer = Writer::new(&mut payload);
+        let (from, before) = (offset, number);
+        let mut records = writer.records(1, RecordNumber(number), offset).unwrap();
+        while records.push(&body).is_ok() {
+            (number, offset) = (number + 1, 0);
+        }
+        let cut = records.cut(&body);
+        offset += cut.unwrap_or(0) as u32;
+        let len = writer.written();
+        assert!(len > 1_447 - 66 && (cut.is_none() || writer.remaining() == 0));
+        let Some(Ok(Frame::Records(records))) = decode(&payload[..len]).next() else { panic!() };
+        let parts: Vec<_> = records.iter().collect();
+        assert_eq!((parts[0].number.0, parts[0].offset), (before, from));
+        assert!(parts.iter().all(|part| part.bytes == &body[part.offset as usize..][..part.bytes.len()]));
+        cost += len - parts.iter().map(|part| part.bytes.len()).sum::<usize>();
+        records_in += parts.len();
+    }
+    assert!(cost <= 100 * 8 + 2 * records_in, "{cost} bytes");
+    assert_eq!(number, FIRST + 141);
+}
+
+/// A record that is cut is the end of its payload; one that is whole is followed by a zero before another frame.
+#[test]
+fn what_may_follow_records() {
+    let mut payload = [0; 90];
+    let mut writer = Writer::new(&mut payload);
+    writer.records(1, RecordNumber(9), 0).unwrap().push(b"a").unwrap();
+    assert_eq!((writer.written(), writer.remaining()), (5, 84));
+    assert_eq!(writer.put(&Frame::PathChallenge([1; 8])), Ok(()));
+    assert_eq!(writer.written(), 5 + 1 + 9);
+    assert_eq!(writer.records(1, RecordNumber(10), 0).unwrap().cut(&[7; 100]), Some(70));
+    assert_eq!((writer.remaining(), writer.put(&Frame::Ping)), (0, Err(Full)));
+    let mut kinds = decode(&payload);
+    assert!(matches!(kinds.next(), Some(Ok(Frame::Records(_)))));
+    assert_eq!(kinds.next(), Some(Ok(Frame::Padding(1))));
+}
+
+/// A part, too, ends where the packet ends.
 #[test]
 fn a_part_fills_the_packet_to_its_last_byte() {
     let body = [7; 1_013];
     let mut payload = [0; ROOM];
     let mut writer = Writer::new(&mut payload);
-    let mut records = writer.records(1, RecordNumber(9)).unwrap();
+    let mut records = writer.records(1, RecordNumber(9), 0).unwrap();
     assert_eq!(records.push(&body), Ok(()));
     assert_eq!(records.push(&body), Err(Full));
-    records.finish();
+    assert_eq!(records.finish(), 1);
     let taken = writer.part(1, RecordNumber(10), 1_013, 0, &body).unwrap();
     assert!(taken >= 64);
     assert_eq!(writer.remaining(), 0);
@@ -135,9 +169,9 @@ fn a_record_is_not_cut_for_less_than_64_bytes() {
 fn a_record_of_61_bytes_costs_at_most_3_bytes() {
     let mut payload = [0; ROOM];
     let mut writer = Writer::new(&mut payload);
-    let mut records = writer.records(63, RecordNumber(1 << 40)).unwrap();
+    let mut records = writer.records(63, RecordNumber(1 << 40), 0).unwrap();
     while records.push(&[7; 61]).is_ok() {}
-    let count = usize::from(records.finish());
+    let count = records.finish();
     assert!(writer.written() <= count * (61 + 3), "{} bytes for {count}", writer.written());
 }
 

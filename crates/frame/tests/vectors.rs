@@ -1,7 +1,9 @@
 //! Replays docs/vectors.json. docs/check_vectors.py reads the same file with a decoder of its own.
 
 use serde_json::{Value, json};
-use stayfast_frame::{DecodeError, Frame, Header, Kind, Refusal, StoredKind, TAG_LEN, Writer, decode, layout};
+use stayfast_frame::{
+    DecodeError, Frame, Header, Kind, Part, Records, Refusal, StoredKind, TAG_LEN, Writer, decode, layout,
+};
 
 fn vectors(part: &str) -> Vec<Value> {
     let all: Value = serde_json::from_str(include_str!("../../../docs/vectors.json")).expect("JSON");
@@ -52,6 +54,19 @@ fn header(packet: &[u8], header: Header) -> Value {
     told
 }
 
+fn records(records: &Records<'_>) -> Value {
+    let bodies: Vec<_> = records.iter().map(|part| hex(part.bytes)).collect();
+    let mut told = json!({ "frame": "RECORDS", "alias": records.alias, "first": records.first.0, "bodies": bodies });
+    if records.offset > 0 {
+        told["offset"] = records.offset.into();
+    }
+    let last = records.iter().last().unwrap();
+    if (last.offset as usize + last.bytes.len()) < last.total as usize {
+        told["cut"] = last.total.into();
+    }
+    told
+}
+
 fn frame(frame: &Frame<'_>) -> Value {
     match *frame {
         Frame::Padding(len) => json!({ "frame": "PADDING", "len": len }),
@@ -69,10 +84,7 @@ fn frame(frame: &Frame<'_>) -> Value {
             "frame": "ACK_FREQUENCY", "sequence": sequence, "every": every, "max_delay_us": max_delay.as_micros() as u64,
         }),
         Frame::ImmediateAck => json!({ "frame": "IMMEDIATE_ACK" }),
-        Frame::Records(records) => {
-            let bodies: Vec<_> = records.iter().map(|(_, body)| hex(body)).collect();
-            json!({ "frame": "RECORDS", "alias": records.alias, "first": records.first.0, "bodies": bodies })
-        }
+        Frame::Records(told) => records(&told),
         Frame::Part(part) => json!({
             "frame": "PART", "alias": part.alias, "number": part.number.0,
             "total": part.total, "offset": part.offset, "bytes": hex(part.bytes),
@@ -176,7 +188,7 @@ fn frames_are_written_as_the_vectors_say() {
 }
 
 /// A payload that is cut anywhere shows the whole frames before the cut, and then an error, unless the cut is
-/// between two frames or in padding.
+/// between two frames, in padding, or in a record: of that the beginning is seen.
 #[test]
 fn a_cut_payload_never_shows_another_frame() {
     for vector in vectors("payloads").iter().filter(|vector| vector.get("error").is_none()) {
@@ -187,6 +199,17 @@ fn a_cut_payload_never_shows_another_frame() {
             for (place, told) in frames.iter().enumerate() {
                 match told {
                     Ok(Frame::Padding(len)) => assert!(matches!(whole[place], Frame::Padding(all) if all >= *len)),
+                    Ok(Frame::Records(records)) => {
+                        let Frame::Records(all) = whole[place] else { panic!("{told:?}") };
+                        for (part, all) in records.iter().zip(all.iter()) {
+                            assert!(
+                                all.bytes.starts_with(part.bytes)
+                                    && (part.bytes == all.bytes || place + 1 == frames.len())
+                            );
+                            assert_eq!(Part { bytes: all.bytes, ..part }, all);
+                        }
+                        assert!(records.iter().count() <= all.iter().count());
+                    }
                     Ok(good) => assert_eq!(good, &whole[place]),
                     Err(bad) => assert_eq!((*bad, place), (DecodeError::Truncated, frames.len() - 1)),
                 }
@@ -198,13 +221,13 @@ fn a_cut_payload_never_shows_another_frame() {
 /// Every type byte is a frame, skipped, reserved, or unknown: no other answer, and none by accident.
 #[test]
 fn every_type_byte_has_one_meaning() {
-    let known = [0, 1, 2, 3, 4, 5, 0x10, 0x11, 0x18, 0x19, 0x1a, 0x1b, 0x30, 0x31, 0x32];
+    let known = [0, 1, 2, 3, 4, 5, 0x10, 0x11, 0x12, 0x18, 0x19, 0x1a, 0x1b, 0x30, 0x31, 0x32];
     for ty in 0..=u8::MAX {
         let mut payload = [0; 64];
         payload[0] = ty;
         let told = decode(&payload).next().unwrap();
         match ty {
-            0x12 => assert_eq!(told, Err(DecodeError::Unsupported)),
+            0x13 => assert_eq!(told, Err(DecodeError::Unsupported)),
             0x40..=0x7f => assert_eq!(told, Ok(Frame::Skipped { ty, len: 0 })),
             ty if known.contains(&ty) || (0x20..0x28).contains(&ty) => {
                 assert!(!matches!(told, Err(DecodeError::Unknown(_))), "{ty:#04x}");

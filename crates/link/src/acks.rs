@@ -15,6 +15,9 @@ const TIMES: usize = 256;
 const BEHIND: usize = RANGES - 1;
 /// Ack-eliciting packets after which an acknowledgement does not wait for company.
 const EVERY: u32 = 2;
+/// The first with records are answered each: a slow start has to see the queue as it forms, and on a short path that is a
+/// matter of a few packets.
+const FIRST: u32 = 256;
 
 #[derive(Debug)]
 pub(crate) struct Acks {
@@ -25,6 +28,8 @@ pub(crate) struct Acks {
     behind: VecDeque<(u64, Time)>,
     /// Ack-eliciting packets not acknowledged yet.
     waiting: u32,
+    /// How many with records have come, up to [`FIRST`].
+    asked: u32,
     due: Option<Time>,
     out_of_order: bool,
     ecn: EcnCounts,
@@ -38,6 +43,7 @@ impl Acks {
             largest: None,
             behind: VecDeque::with_capacity(BEHIND),
             waiting: 0,
+            asked: 0,
             due: None,
             out_of_order: false,
             ecn: EcnCounts::default(),
@@ -74,10 +80,12 @@ impl Acks {
         self.out_of_order = !in_order;
     }
 
-    /// The packet just received asks for an acknowledgement.
-    pub(crate) fn elicited(&mut self, now: Time, delay: Duration, immediate: bool) {
+    /// The packet just received asks for an acknowledgement; `records`: it carries some.
+    pub(crate) fn elicited(&mut self, now: Time, delay: Duration, immediate: bool, records: bool) {
         self.waiting += 1;
-        let due = if immediate || self.waiting >= EVERY { now } else { now + delay };
+        let first = records && self.asked < FIRST;
+        self.asked += u32::from(first);
+        let due = if immediate || first || self.waiting >= EVERY { now } else { now + delay };
         self.due = Some(self.due.map_or(due, |old| old.min(due)));
     }
 
@@ -137,12 +145,15 @@ mod tests {
     /// How long after each of these packets (number, ECN bits, last of its flight) the acknowledgement leaves; one that is
     /// due leaves at once.
     fn waits(packets: &[(u64, u8, bool)]) -> alloc::vec::Vec<Duration> {
-        let mut acks = Acks::new();
+        waits_of(Acks { asked: FIRST, ..Acks::new() }, packets)
+    }
+
+    fn waits_of(mut acks: Acks, packets: &[(u64, u8, bool)]) -> alloc::vec::Vec<Duration> {
         let mut now = Time::ZERO;
         let one = |&(number, ecn, last): &(u64, u8, bool)| {
             now += MS / 10;
             acks.received(now, PacketNumber(number), ecn);
-            acks.elicited(now, 5 * MS, last);
+            acks.elicited(now, 5 * MS, last, true);
             let wait = acks.due().unwrap() - now;
             if wait.is_zero() {
                 acks.write(now, &mut Writer::new(&mut [0; 100])).unwrap();
@@ -156,6 +167,14 @@ mod tests {
     fn every_second_packet_is_acknowledged_and_a_lone_one_after_a_while() {
         let packets = [(0, 0, false), (1, 0, false), (2, 0, false), (3, 0, false), (4, 0, false)];
         assert_eq!(waits(&packets), [5 * MS, Duration::ZERO, 5 * MS, Duration::ZERO, 5 * MS]);
+    }
+
+    #[test]
+    fn the_first_of_a_run_are_acknowledged_each() {
+        let packets: alloc::vec::Vec<_> = (0..260).map(|number| (number, 0, false)).collect();
+        let waits = waits_of(Acks::new(), &packets);
+        assert!(waits[..256].iter().all(Duration::is_zero));
+        assert_eq!(waits[256..], [5 * MS, Duration::ZERO, 5 * MS, Duration::ZERO]);
     }
 
     #[test]

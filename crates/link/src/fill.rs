@@ -120,22 +120,18 @@ impl Sender {
         let item = |from: RecordNumber| Item::Records { stream, first: from, count: (end.0 - from.0) as u16 };
         let (origin, span) = self.streams[stream.0 as usize].span(first)?;
         let Some(alias) = self.open(stream, origin, w, carried) else { return Some(item(first)) };
-        let (from, bytes) = self.write_whole(stream, alias, first, end.min(span), w, carried);
+        let from = Position::start(first);
+        let (Position { number, offset }, bytes) = self.write_records(stream, alias, from, end.min(span), w, carried);
         self.bytes_resent += bytes;
-        if from > first {
-            return (from < end).then(|| item(from));
+        if offset == 0 {
+            return (number < end).then(|| item(number));
         }
-        // Not even one fits whole: cut it here, the rest goes next.
-        let len = self.streams[stream.0 as usize].len_of(first) as u32;
-        let sent = self.write_part(stream, alias, Position { number: first, offset: 0 }, len, w, carried)?;
-        self.bytes_resent += u64::from(sent);
-        if sent == 0 {
-            return Some(item(first));
+        // It was cut: the rest goes next.
+        if number.next() < end {
+            self.resend.push_front(Resend { packet, item: item(number.next()) });
         }
-        if first.next() < end {
-            self.resend.push_front(Resend { packet, item: item(first.next()) });
-        }
-        (sent < len).then_some(Item::Part { stream, number: first, offset: sent, len: len - sent })
+        let len = self.streams[stream.0 as usize].len_of(number) as u32 - offset;
+        Some(Item::Part { stream, number, offset, len })
     }
 
     fn resend_part(
@@ -164,18 +160,12 @@ impl Sender {
             let at = self.stream(id).at;
             let Some((origin, end)) = self.streams[id.0 as usize].span(at.number) else { return false };
             let Some(alias) = self.open(id, origin, w, carried) else { return true };
-            if at.offset == 0 {
-                let (next, bytes) = self.write_new_whole(id, alias, at.number, end, w, carried);
-                self.bytes_sent += bytes;
-                if next > at.number {
-                    continue;
-                }
+            let covered = self.covered(id, end, w.remaining() as u64);
+            let (to, bytes) = self.write_records(id, alias, at, covered, w, carried);
+            if to == at {
+                return true;
             }
-            let len = self.streams[id.0 as usize].len_of(at.number) as u32;
-            match self.write_part(id, alias, at, len, w, carried) {
-                None | Some(0) => return true,
-                Some(sent) => self.advance(id, at, sent, len),
-            }
+            self.advance(id, to, bytes);
         }
         if self.waits().is_none() {
             self.waiting = (self.is_blocked(id) && self.link_blocks(id)).then_some(id);
@@ -189,17 +179,14 @@ impl Sender {
         stream.at.offset == 0 && self.exceeds_link(stream.len_of(stream.at.number))
     }
 
-    fn advance(&mut self, id: StreamId, at: Position, sent: u32, len: u32) {
-        if at.offset == 0 {
-            self.begin(id, len.into());
-        }
-        let offset = at.offset + sent;
-        let stream = self.stream(id);
-        stream.at = match offset < len {
-            true => Position { number: at.number, offset },
-            false => Position { number: at.number.next(), offset: 0 },
-        };
-        self.bytes_sent += u64::from(sent);
+    /// New bytes up to `to` were sent.
+    fn advance(&mut self, id: StreamId, to: Position, bytes: u64) {
+        let stream = &self.streams[id.0 as usize];
+        // The whole of a record is reserved when it is begun.
+        let begun = bytes + stream.left(to) - stream.left(stream.at);
+        self.begin(id, begun);
+        self.stream(id).at = to;
+        self.bytes_sent += bytes;
     }
 
     fn begin(&mut self, id: StreamId, len: u64) {
@@ -210,21 +197,14 @@ impl Sender {
         }
     }
 
-    /// Whole new records, as many as fit and credit covers. Returns the first not written and the bytes.
-    fn write_new_whole(
-        &mut self,
-        id: StreamId,
-        alias: AliasNumber,
-        first: RecordNumber,
-        end: RecordNumber,
-        w: &mut Writer<'_>,
-        carried: &mut Carried,
-    ) -> (RecordNumber, u64) {
-        // How far credit reaches is known before the frame is begun.
-        let mut covered = first;
+    /// How far below `end` credit reaches, if `room` bytes do.
+    fn covered(&mut self, id: StreamId, end: RecordNumber, room: u64) -> RecordNumber {
         let (used, begun, waiting) = (self.used, self.streams[id.0 as usize].begun, self.waiting);
-        let room = w.remaining() as u64;
-        let mut ahead = 0;
+        let Position { number: mut covered, offset } = self.streams[id.0 as usize].at;
+        let mut ahead = self.streams[id.0 as usize].left(self.streams[id.0 as usize].at);
+        if offset > 0 {
+            covered = covered.next();
+        }
         while covered < end && ahead <= room {
             let len = self.streams[id.0 as usize].len_of(covered);
             if !self.may_begin(id, len) {
@@ -235,56 +215,67 @@ impl Sender {
             covered = covered.next();
         }
         (self.used, self.streams[id.0 as usize].begun, self.waiting) = (used, begun, waiting);
-        let (next, bytes) = self.write_whole(id, alias, first, covered, w, carried);
-        if next > first {
-            self.begin(id, bytes);
-            self.stream(id).at = Position { number: next, offset: 0 };
-        }
-        (next, bytes)
+        covered
     }
 
-    /// Whole records from `first` to below `end`, as many as fit. Returns the first not written and the bytes.
-    fn write_whole(
+    /// Records from `from` to below `end` in one frame: the rest of one that was cut, whole ones, the beginning of one
+    /// that does not fit. Returns where it stopped, and the bytes.
+    fn write_records(
         &self,
         id: StreamId,
         alias: AliasNumber,
-        first: RecordNumber,
+        from: Position,
         end: RecordNumber,
         w: &mut Writer<'_>,
         carried: &mut Carried,
-    ) -> (RecordNumber, u64) {
+    ) -> (Position, u64) {
         let stream = &self.streams[id.0 as usize];
-        let Some((_, mut run)) = stream.find(first).filter(|_| carried.has_room(1) && first < end) else {
-            return (first, 0);
+        let nothing = (from, 0);
+        if !carried.has_room(1) || from.number >= end {
+            return nothing;
+        }
+        if let Some(Record::Hole(first, hole)) = stream.get(from.number) {
+            if w.put(&hole_frame(alias, first, hole)).is_err() {
+                return nothing;
+            }
+            carried.push(Item::Records { stream: id, first, count: 1 });
+            return (Position::start(first.next()), 0);
+        }
+        let Ok(mut records) = w.records(alias, from.number, from.offset) else { return nothing };
+        let part = |at: Position, len| Item::Part { stream: id, number: at.number, offset: at.offset, len };
+        let body = |at: Position| match stream.get(at.number) {
+            Some(Record::Record(_, body)) if at.number < end => Some(body),
+            _ => None,
         };
-        if let Some(Record::Hole(_, hole)) = run.get(first) {
-            return match w.put(&hole_frame(alias, first, hole)) {
-                Ok(()) => {
-                    carried.push(Item::Records { stream: id, first, count: 1 });
-                    (first.next(), 0)
-                }
-                Err(_) => (first, 0),
-            };
+        let (mut at, mut bytes) = (from, 0);
+        if at.offset > 0
+            && let Some(body) = body(at)
+            && records.push(body).is_ok()
+        {
+            bytes = body.len() as u64 - u64::from(at.offset);
+            carried.push(part(at, bytes as u32));
+            at = Position::start(at.number.next());
         }
-        let Ok(mut records) = w.records(alias, first) else { return (first, 0) };
-        let (mut n, mut bytes) = (first, 0);
-        while n < end {
-            if n >= run.end() {
-                let Some((_, next)) = stream.find(n) else { break };
-                run = next;
-            }
-            let Some(Record::Record(_, body)) = run.get(n) else { break };
-            if records.push(body).is_err() {
-                break;
-            }
+        let first = at.number;
+        while carried.has_room(1)
+            && at.offset == 0
+            && let Some(body) = body(at)
+            && records.push(body).is_ok()
+        {
             bytes += body.len() as u64;
-            n = n.next();
+            at.number = at.number.next();
         }
-        records.finish();
-        if n > first {
-            carried.push(Item::Records { stream: id, first, count: (n.0 - first.0) as u16 });
+        if at.number > first {
+            carried.push(Item::Records { stream: id, first, count: (at.number.0 - first.0) as u16 });
         }
-        (n, bytes)
+        if carried.has_room(1)
+            && let Some(len) = body(at).and_then(|body| records.cut(body))
+        {
+            carried.push(part(at, len as u32));
+            bytes += len as u64;
+            at.offset += len as u32;
+        }
+        (at, bytes)
     }
 
     /// Bytes of one record from `from` up to offset `end`, as many as fit: none if the packet is full.

@@ -3,7 +3,7 @@
 use crate::carried::AliasNumber;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use stayfast_store::{Loaded, Origin, Run};
+use stayfast_store::{Item, Loaded, Origin, Run};
 use stayfast_units::{Lineage, RecordNumber, Time};
 
 /// A STORED that names a record we do not have in memory: its lineage is checked once it is read.
@@ -28,6 +28,13 @@ pub(crate) enum Known {
 pub(crate) struct Position {
     pub number: RecordNumber,
     pub offset: u32,
+}
+
+impl Position {
+    /// Before the first byte of a record.
+    pub(crate) const fn start(number: RecordNumber) -> Position {
+        Position { number, offset: 0 }
+    }
 }
 
 /// What a record in memory takes beside its body, about.
@@ -75,7 +82,7 @@ impl Outgoing {
             stored: trimmed,
             heard: trimmed,
             next,
-            at: Position { number: trimmed, offset: 0 },
+            at: Position::start(trimmed),
             begun: 0,
             credit: None,
             alias: None,
@@ -94,14 +101,14 @@ impl Outgoing {
 
     /// Everything sent so far counts as not sent: another run of the receiver has nothing of it in memory.
     pub(crate) fn unsend(&mut self) {
-        self.at = Position { number: self.stored, offset: 0 };
+        self.at = Position::start(self.stored);
         self.heard = self.stored;
         self.begun = 0;
     }
 
     /// Something was sent that is not STORED.
     pub(crate) fn is_outstanding(&self) -> bool {
-        !self.halted && self.at > Position { number: self.stored, offset: 0 }
+        !self.halted && self.at > Position::start(self.stored)
     }
 
     /// The origin and the run that hold record `n`, if they are in memory.
@@ -117,6 +124,16 @@ impl Outgoing {
         let origin = self.loaded.get(i).filter(|l| n >= l.run.first)?.origin;
         let end = self.loaded.iter().skip(i).take_while(|l| l.origin == origin).last()?.run.end();
         Some((origin, end))
+    }
+
+    /// What is known of record `n`, if it is in memory.
+    pub(crate) fn get(&self, n: RecordNumber) -> Option<Item<'_>> {
+        self.find(n).and_then(|(_, run)| run.get(n))
+    }
+
+    /// Body bytes of a begun record from `at` on.
+    pub(crate) fn left(&self, at: Position) -> u64 {
+        if at.offset == 0 { 0 } else { self.len_of(at.number).saturating_sub(at.offset.into()) }
     }
 
     /// Body length of record `n`; a hole has none.
@@ -188,7 +205,7 @@ impl Outgoing {
         self.begun -= freed;
         self.stored = next;
         self.heard = self.heard.max(next);
-        self.at = self.at.max(Position { number: next, offset: 0 });
+        self.at = self.at.max(Position::start(next));
         if next > self.loaded_end {
             self.loaded.clear();
             self.loaded_end = next;

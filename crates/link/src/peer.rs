@@ -152,7 +152,7 @@ impl<S: Seal> Peer<S> {
         }
         let payload = datagram.get(opened.payload.clone()).ok_or(Rejected::Malformed)?;
         // If one frame is bad, none of them counts.
-        let (mut eliciting, mut immediate) = (false, false);
+        let (mut eliciting, mut immediate, mut records) = (false, false, false);
         for frame in decode(payload) {
             let frame = frame?;
             if !opened.bound && !frame.allowed_unbound() {
@@ -160,6 +160,7 @@ impl<S: Seal> Peer<S> {
             }
             eliciting |= frame.is_ack_eliciting();
             immediate |= frame == Frame::ImmediateAck;
+            records |= matches!(frame, Frame::Records(_) | Frame::Part(_));
         }
         let mut taken = Taken::Yes;
         for frame in decode(payload) {
@@ -175,7 +176,7 @@ impl<S: Seal> Peer<S> {
             if taken == Taken::Yes {
                 run.acks.received(now, opened.number, ecn);
                 if eliciting {
-                    run.acks.elicited(now, self.config.ack_delay, immediate);
+                    run.acks.elicited(now, self.config.ack_delay, immediate, records);
                 }
             }
         }
@@ -253,12 +254,9 @@ impl<S: Seal> Peer<S> {
         let Some(RemoteRun { view, .. }) = self.runs.get(run) else { return Taken::No };
         match frame {
             Frame::Records(records) => {
-                receiver.on_bodies(now, view, records.alias, records.iter().map(|(n, body)| (n, Body::Record(body))))
+                receiver.on_bodies(now, view, records.alias, records.iter().map(|part| (part.number, Body::of(&part))))
             }
-            Frame::Part(p) => {
-                let body = Body::Part { total: p.total, offset: p.offset, bytes: p.bytes };
-                receiver.on_body(now, view, p.alias, p.number, body)
-            }
+            Frame::Part(part) => receiver.on_body(now, view, part.alias, part.number, Body::of(&part)),
             Frame::Gap { alias, first, count } => receiver.on_holes(now, view, alias, first, (count, Hole::Gap)),
             Frame::Expired { alias, first, count } => {
                 receiver.on_holes(now, view, alias, first, (count, Hole::Expired))

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
-use stayfast_frame::Refusal;
+use stayfast_frame::{Part, Refusal};
 use stayfast_ranges::{Limits, Refused};
 use stayfast_store::{Cursor, CursorKey, Delivery, Hole, Level, Origin, Position, StoreOp};
 use stayfast_units::{Lineage, RecordNumber, RunId, StoreId, Time};
@@ -29,6 +29,15 @@ pub(crate) enum Body<'a> {
     Record(&'a [u8]),
     Part { total: u32, offset: u32, bytes: &'a [u8] },
     Hole(Hole),
+}
+
+impl<'a> Body<'a> {
+    pub(crate) const fn of(part: &Part<'a>) -> Body<'a> {
+        match *part {
+            Part { bytes, .. } if part.is_whole() => Body::Record(bytes),
+            Part { total, offset, bytes, .. } => Body::Part { total, offset, bytes },
+        }
+    }
 }
 
 /// The packet's bytes are in memory now (or were, or are stored): it may be acknowledged. Or not.
