@@ -67,3 +67,14 @@ fn who_asks_anew_is_answered_although_another_session_is_current() {
     ops.extend([append(141, 142), Op::Snapshot, Op::KillReceiver, kill]);
     check(11_684_083_516_385_652_269, &ops);
 }
+
+/// All that was sent was lost, and the oldest packet in flight carried no records: every probe brought new records, which
+/// the receiver could not place, and never the first.
+#[test]
+fn probes_come_back_to_the_first_record_that_is_missing() {
+    let (append, kill) = (|records, size| Op::Append { records, size }, Op::KillSender);
+    let mut ops = vec![Op::CloneSender, kill, kill, kill, append(84, 29), Op::Snapshot, Op::Run(38), Op::Snapshot];
+    ops.extend([Op::RestoreSender, Op::SlowStore(68), append(102, 13), Op::SlowStore(167), Op::Snapshot]);
+    ops.extend([Op::SlowStore(68), Op::Snapshot, kill, append(247, 130), Op::Outage(144), append(0, 0)]);
+    check(974_994_906_467_892_023, &ops);
+}

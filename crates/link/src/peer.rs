@@ -171,6 +171,9 @@ impl<S: Seal> Peer<S> {
         // Bytes that could not be kept must not be acknowledged: an ACK is a promise.
         let current = self.runs.current() == Some(opened.run);
         if let Some(run) = self.runs.get(opened.run) {
+            if records || immediate {
+                run.view.more = !immediate;
+            }
             // A run that we talk to and that asks anew may have no session left that we know.
             run.unanswered |= !opened.bound && (current || taken == Taken::No);
             if taken == Taken::Yes {
@@ -440,10 +443,11 @@ impl<S: Seal> Peer<S> {
             self.path.next_turn();
         }
         let Some(sender) = &mut self.sender else { return };
-        // New data first; without any, or when that was not answered either, what the oldest packet carried: a
-        // receiver that has nothing yet can only begin at the beginning.
+        // New data first; without any, or when that was not answered either, what the oldest packet carried of which records
+        // are missing: a receiver that has nothing yet can only begin at the beginning.
+        let is_missing = |sent: &&Sent<Carried>| sent.carried.iter().any(|item| sender.is_missing(item));
         if (in_a_row >= 2 || !bound || !sender.has_more())
-            && let Some(oldest) = self.ledger.outstanding().find(|sent| !sent.size_probe)
+            && let Some(oldest) = self.ledger.outstanding().find(is_missing)
         {
             sender.resend_first(oldest.number.0, oldest.carried.iter());
         }

@@ -84,7 +84,9 @@ pub(crate) struct RunView {
     aliases: BTreeMap<AliasNumber, AliasIn>,
     streams: Vec<StreamView>,
     answers: VecDeque<(AliasNumber, u64, Position)>,
-    /// No STORED news of its own before then, unless the sender waits for it.
+    /// The sender has more to send now than its last packet carried.
+    pub(crate) more: bool,
+    /// No STORED before then, unless the sender may wait for it.
     quiet_until: Time,
 }
 

@@ -431,6 +431,15 @@ impl Sender {
         self.streams.iter().any(Outgoing::is_outstanding)
     }
 
+    /// Records, or a part of one, that are not STORED.
+    pub(crate) fn is_missing(&self, item: Item) -> bool {
+        match item {
+            Item::Records { stream, first, count } => first.plus(count.into()) > self.streams[stream.0 as usize].stored,
+            Item::Part { stream, number, .. } => number >= self.streams[stream.0 as usize].stored,
+            Item::Open { .. } | Item::Ack { .. } | Item::News { .. } => false,
+        }
+    }
+
     /// A probe repeats what the oldest packet in flight carried.
     pub(crate) fn resend_first(&mut self, packet: u64, items: impl Iterator<Item = Item>) {
         if self.resend.iter().any(|resend| resend.packet == packet) {

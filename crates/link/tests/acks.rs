@@ -4,6 +4,7 @@ mod common;
 
 use common::{Bench, DELAY, MS, Plan, SECOND, at};
 use stayfast_store::Outbox;
+use stayfast_units::RecordNumber;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -31,4 +32,25 @@ fn a_train_that_arrives_together_is_acknowledged_once() {
     bench.run(2 * DELAY + MS);
     assert!((18..=20).contains(&counts.get().0), "{counts:?}");
     assert_eq!(counts.get().1, 1, "{counts:?}");
+}
+
+/// While more is coming, the sender does not wait for STORED, and each asks it for an acknowledgement.
+#[test]
+fn stored_is_told_once_in_a_quarter_of_a_round_trip_while_more_comes() {
+    let mut bench = Bench::new(1, Plan::sender(), Plan::receiver());
+    for n in 0..3_000_u64 {
+        bench.a.outbox.append("log", &[&n.to_be_bytes().repeat(100)]).expect("taken");
+    }
+    bench.a.restart(bench.now, |_| {});
+    let (mut took, mut steps, mut last) = (0, 0, RecordNumber::ZERO);
+    while last < RecordNumber(3_000) {
+        bench.run(MS);
+        took += 1;
+        let status = bench.a.node.status(bench.a.peer).expect("there");
+        let stored = status.streams.first().map_or(last, |stream| stream.stored);
+        steps += u32::from(stored > last);
+        last = stored;
+    }
+    let quarters = took / ((2 * DELAY / 4).as_millis() as u32);
+    assert!(steps <= quarters + 2, "{steps} in {quarters} quarters of a round trip");
 }

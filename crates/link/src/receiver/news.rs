@@ -16,7 +16,7 @@ impl Receiver {
         let urgent = !view.answers.is_empty()
             || view.streams.iter().any(|seen| {
                 let idle = seen.incoming.is_some_and(|i| self.streams[i].held() == 0);
-                seen.credit_due || seen.fenced_due || seen.refused_due || (seen.stored_due && idle)
+                seen.credit_due || seen.fenced_due || seen.refused_due || (seen.stored_due && idle && !view.more)
             });
         Some(if urgent { Time::ZERO } else { view.quiet_until })
     }
@@ -37,6 +37,7 @@ impl Receiver {
             }
             view.answers.pop_front();
         }
+        let quiet_until = view.quiet_until;
         for seen in &mut view.streams {
             let alias = seen.alias;
             let mut say = |due: &mut bool, news: News, frame: Frame<'_>| {
@@ -56,10 +57,13 @@ impl Receiver {
             let pool = self.granted as u64;
             say(&mut seen.credit_due, News::Credit, Frame::Credit { link: pool, alias, from: next, bytes: pool });
             let stored = Stored { alias, next, lineage, level: self.level as u8, kind: StoredKind::Record };
-            if seen.stored_due {
-                view.quiet_until = now + quarter_rtt;
+            // It asks for an acknowledgement, in a packet that without it would ask for none.
+            if !view.more || quiet_until <= now {
+                if seen.stored_due {
+                    view.quiet_until = now + quarter_rtt;
+                }
+                say(&mut seen.stored_due, News::Stored, Frame::Stored(stored));
             }
-            say(&mut seen.stored_due, News::Stored, Frame::Stored(stored));
         }
     }
 
