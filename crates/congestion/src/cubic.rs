@@ -95,7 +95,7 @@ impl Cubic {
     fn avoid(&mut self, acked: &Acked, step: Duration) {
         let (segment, used) = (self.segment(), self.used.into_iter().max().unwrap_or(0) as f64);
         let vars = &mut self.current;
-        let most = if acked.limited { used } else { MAX_WINDOW };
+        let most = if acked.limited { used.min(MAX_WINDOW) } else { MAX_WINDOW };
         if vars.window >= most {
             return;
         }

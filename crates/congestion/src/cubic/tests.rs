@@ -218,6 +218,16 @@ fn idle_and_limited_time_does_not_count() {
 }
 
 #[test]
+fn what_was_in_use_lifts_no_window_beyond_the_largest() {
+    let mut run = Run::cut_to(MAX_WINDOW as u64 / SEGMENT, Duration::from_millis(100));
+    run.cubic.current.window = MAX_WINDOW - 1.0;
+    run.cubic.on_sent(run.now, u64::MAX, 0);
+    run.now += run.rtt;
+    run.cubic.on_acked(&Acked { limited: true, bytes: u64::MAX, ..run.acked(run.now) });
+    assert_eq!(run.cubic.window(), MAX_WINDOW as u64);
+}
+
+#[test]
 fn an_episode_of_several_events_is_undone_to_before_its_first() {
     let mut run = Run::cut_to(700, Duration::from_millis(100));
     run.rounds(10);
