@@ -1,7 +1,7 @@
 //! The transports, each as a pair of machines on a simulated path.
 
 mod ours;
-mod quinn;
+pub(crate) mod quinn;
 mod tcp;
 
 pub use ours::Stayfast;

@@ -3,8 +3,8 @@ use crate::plan::Cell;
 use bytes::BytesMut;
 use quinn_proto::congestion::BbrConfig;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ServerConfig, StreamId,
-    TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    ServerConfig, StreamId, TransportConfig,
 };
 use stayfast_sim::{Datagram, Ecn, Handle, Node, NodeId, Poll, World};
 use stayfast_units::Time;
@@ -253,14 +253,19 @@ impl Flow for Quinn {
 
     fn sample(&self, world: &World) -> Sample {
         let connection = world.node(self.client).and_then(|client| client.connection.as_ref());
-        let path = connection.map(|(_, connection)| connection.stats().path).unwrap_or_default();
-        Sample {
-            window: path.cwnd,
-            rtt_us: path.rtt.as_micros() as u64,
-            lost: path.lost_packets,
-            episodes: path.congestion_events,
-            resent: path.lost_bytes,
-            ..Sample::default()
-        }
+        connection.map(|(_, connection)| sample(connection.stats())).unwrap_or_default()
+    }
+}
+
+/// What quinn tells of a connection, simulated or not.
+pub(crate) fn sample(stats: ConnectionStats) -> Sample {
+    let path = stats.path;
+    Sample {
+        window: path.cwnd,
+        rtt_us: path.rtt.as_micros() as u64,
+        lost: path.lost_packets,
+        episodes: path.congestion_events,
+        resent: path.lost_bytes,
+        ..Sample::default()
     }
 }

@@ -3,7 +3,8 @@
 use super::Task;
 use super::board::{Board, Cutter, Sampler, Trouble};
 use super::execute::Ends;
-use crate::peers::{Kind, Sample};
+use crate::peers::Kind;
+use crate::peers::quinn::sample;
 use quinn::congestion::BbrConfig;
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use std::net::{SocketAddr, UdpSocket};
@@ -49,19 +50,7 @@ pub(super) fn start(ends: &Ends, kind: Kind, task: &Task, board: &Arc<Board>) ->
         std::mem::forget((runtime, endpoint, stream));
         Ok(())
     })?;
-    Ok(Box::new(move || connected.get().map(sample).unwrap_or_default()))
-}
-
-fn sample(connection: &Connection) -> Sample {
-    let path = connection.stats().path;
-    Sample {
-        window: path.cwnd,
-        rtt_us: path.rtt.as_micros() as u64,
-        lost: path.lost_packets,
-        episodes: path.congestion_events,
-        resent: path.lost_bytes,
-        ..Sample::default()
-    }
+    Ok(Box::new(move || connected.get().map(|connection| sample(connection.stats())).unwrap_or_default()))
 }
 
 /// One thread that moves packets; the application has its own.
