@@ -239,7 +239,7 @@ impl<S: Seal> Node<S> {
     /// Records of `stream` below `next` are durable in the outbox of this link.
     pub fn appended(&mut self, now: Time, id: PeerId, stream: &Arc<str>, next: RecordNumber) {
         if let Some(peer) = self.peers.get_mut(&id) {
-            peer.appended(stream, next);
+            peer.appended(now, stream, next);
             self.touch(now, id);
         }
     }

@@ -390,9 +390,10 @@ impl<S: Seal> Peer<S> {
     }
 
     /// The outbox's tail moved.
-    pub(crate) fn appended(&mut self, stream: &Arc<str>, next: RecordNumber) {
-        if let Some(sender) = &mut self.sender {
-            sender.appended(stream, next);
+    pub(crate) fn appended(&mut self, now: Time, stream: &Arc<str>, next: RecordNumber) {
+        let will_be_read = self.sender.as_mut().is_some_and(|sender| sender.appended(stream, next));
+        if !will_be_read && !self.window_is_open() {
+            self.nudge(now);
         }
     }
 

@@ -110,8 +110,9 @@ impl Sender {
         &mut self.streams[id.0 as usize]
     }
 
-    /// The outbox's tail moved: records of `name` below `next` are durable.
-    pub(crate) fn appended(&mut self, name: &Arc<str>, next: RecordNumber) {
+    /// The outbox's tail moved: records of `name` below `next` are durable. True if the outbox is read next: while there is
+    /// enough of the stream in memory it is not.
+    pub(crate) fn appended(&mut self, name: &Arc<str>, next: RecordNumber) -> bool {
         let id = match self.by_name.get(name) {
             Some(id) => *id,
             None => self.add_stream(name.clone(), RecordNumber::ZERO, next),
@@ -121,6 +122,8 @@ impl Sender {
             stream.next = next;
             stream.unread_until = None;
         }
+        let stream = &self.streams[id.0 as usize];
+        stream.reading.is_some() || stream.wanted(self.read_ahead).is_some()
     }
 
     // --- the store ---
