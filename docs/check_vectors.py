@@ -101,16 +101,19 @@ def ack(r, ecn):
     return told
 
 
-def records(r, cut_before):
-    told = {"frame": "RECORDS", "alias": r.alias(), "first": r.varint()}
-    offset = r.varint(1 << 32) if cut_before else 0
-    if cut_before:
+def records(r, kind):
+    alias = kind & 0x3F
+    told = {"frame": "RECORDS", "alias": r.alias() if alias == 63 else alias, "first": r.varint()}
+    offset = 0
+    if kind & 0x40:
+        offset = told["offset"] = r.varint(1 << 32)
         need(offset > 0)
-        told["offset"] = offset
     need(r.at < len(r.data), "Truncated")
     bodies = told["bodies"] = []
+    total = -1
     while r.at < len(r.data) and r.data[r.at]:
-        total = r.varint() - 1
+        length = r.varint()
+        total = total if length == 1 else length - 2
         rest = total - offset
         need(0 <= total < 1 << 32 and (rest > 0 or rest == offset == 0))
         if rest > len(r.data) - r.at:
@@ -196,8 +199,6 @@ FRAMES = {
     0x03: lambda r: ack(r, True),
     0x04: plain("ACK_FREQUENCY", sequence=V, every=V, max_delay_us=V),
     0x05: plain("IMMEDIATE_ACK"),
-    0x10: lambda r: records(r, False),
-    0x11: lambda r: records(r, True),
     0x12: part,
     0x13: reserved,
     0x18: open_,
@@ -226,6 +227,8 @@ def payload(data):
             type_ = r.byte()
             if 0x40 <= type_ <= 0x7F:
                 frames.append({"frame": "SKIPPED", "type": type_, "len": len(r.bytes())})
+            elif type_ >= 0x80:
+                frames.append(records(r, type_))
             else:
                 need(type_ in FRAMES, "Unknown")
                 frames.append(FRAMES[type_](r))

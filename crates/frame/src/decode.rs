@@ -53,8 +53,6 @@ fn frame<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
         ty::ACK_ECN => Frame::Ack(Ack::read(r, true)?),
         ty::ACK_FREQUENCY => Frame::AckFrequency { sequence: r.varint()?, every: r.varint()?, max_delay: r.micros()? },
         ty::IMMEDIATE_ACK => Frame::ImmediateAck,
-        ty::RECORDS => Frame::Records(Records::read(r, false)?),
-        ty::RECORDS_FROM => Frame::Records(Records::read(r, true)?),
         ty::PART => Frame::Part(Part {
             alias: r.small()?,
             number: r.record()?,
@@ -77,6 +75,7 @@ fn frame<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
         ty::PATH_RESPONSE => Frame::PathResponse(r.array()?),
         ty::KEY => Frame::Key(r.bytes()?),
         ty @ ty::OPTIONAL_FIRST..=ty::OPTIONAL_LAST => Frame::Skipped { ty, len: r.bytes()?.len() },
+        ty @ ty::RECORDS..=u8::MAX => Frame::Records(Records::read(ty, r)?),
         ty => return Err(DecodeError::Unknown(ty)),
     };
     frame.check()?;

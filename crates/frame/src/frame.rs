@@ -17,8 +17,6 @@ pub(crate) mod ty {
     pub const ACK_ECN: u8 = 0x03;
     pub const ACK_FREQUENCY: u8 = 0x04;
     pub const IMMEDIATE_ACK: u8 = 0x05;
-    pub const RECORDS: u8 = 0x10;
-    pub const RECORDS_FROM: u8 = 0x11;
     pub const PART: u8 = 0x12;
     pub const REPAIR: u8 = 0x13;
     pub const OPEN: u8 = 0x18;
@@ -38,6 +36,12 @@ pub(crate) mod ty {
     pub const KEY: u8 = 0x32;
     pub const OPTIONAL_FIRST: u8 = 0x40;
     pub const OPTIONAL_LAST: u8 = 0x7f;
+    /// RECORDS has the types from here on: most packets are full of it, and each byte counts.
+    pub const RECORDS: u8 = 0x80;
+    /// The bit of RECORDS that says that it begins inside a record.
+    pub const WITHIN: u8 = 0x40;
+    /// The bits of RECORDS that are the alias; all of them set if that follows.
+    pub const ALIAS: u8 = 0x3f;
 }
 
 /// One frame of a payload. What it borrows stays in the packet.

@@ -3,7 +3,7 @@
 //! ```
 //! use stayfast_frame::fuzzing::{Op, check, check_bytes};
 //! check(&[Op::Ping, Op::Padding(3), Op::Challenge([7; 8]), Op::Send { room: 5, flip: (0, 0x80) }]);
-//! check_bytes(&[0x10, 0, 0, 0x40, 1, 0, 0xff]);
+//! check_bytes(&[0x80, 0, 0x40, 2, 0, 0xff]);
 //! ```
 
 use crate::{
@@ -36,7 +36,7 @@ impl Number {
     }
 }
 
-/// A body: `.1 % 2048` bytes of a pattern, from its byte `.0` on.
+/// A body: `.1 % 2048` bytes of a pattern, from its byte `.0` on; if `.1` is 57,344 or more, as many times 61 as the rest by 4.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Body(pub u8, pub u16);
 
@@ -51,7 +51,8 @@ static PATTERN: [u8; 0x900] = {
 
 impl Body {
     fn bytes(self) -> &'static [u8] {
-        &PATTERN[usize::from(self.0)..][..usize::from(self.1 % 0x800)]
+        let len = if self.1 < 0xe000 { self.1 % 0x800 } else { self.1 % 4 * 61 };
+        &PATTERN[usize::from(self.0)..][..usize::from(len)]
     }
 }
 
@@ -83,7 +84,8 @@ pub enum Op {
         every: Number,
         max_delay: Number,
     },
-    /// As many as fit, and the beginning of one that does not. `cut`: the last is cut wherever it ends.
+    /// As many as fit, and the beginning of one that does not. `cut`: the last is cut wherever it ends. The alias is
+    /// `alias >> (alias % 32)`, for small ones are written in another way.
     Records {
         alias: u32,
         first: Number,
@@ -303,7 +305,7 @@ fn step<'a>(op: &'a Op, end: usize, writer: &mut Writer<'_>, said: &mut Vec<Said
         }
         Op::Ack { delay, ecn, top, ranges } => ack(*delay, *ecn, *top, ranges, writer, said),
         Op::Records { alias, first, offset, bodies, cut } => {
-            records(*alias, *first, (*offset).into(), bodies, *cut, writer, said);
+            records(alias >> (alias % 32), *first, (*offset).into(), bodies, *cut, writer, said);
         }
         Op::Part { alias, number, offset, body } => {
             part(*alias, number.record(), (*offset).into(), *body, writer, said)
@@ -396,16 +398,18 @@ fn records<'a>(
     let (before, room, zero) = (writer.written(), writer.remaining(), usize::from(is_open(said)));
     let offset = offset % (bodies.first().map_or(0, |body| body.bytes().len()) + 2);
     let from = if offset == 0 { 0 } else { varint::len(offset as u64) };
-    let header = 1 + varint::len(alias.into()) + varint::len(first.get()) + from;
+    let header = 1 + if alias < 63 { 0 } else { varint::len(alias.into()) } + varint::len(first.get()) + from;
     let Ok(mut records) = writer.records(alias, first.record(), offset as u32) else {
         assert!(room <= header || first.get() >= varint::MAX);
         return assert_eq!(writer.written(), before);
     };
     assert!(room > header, "begun without room for one record");
     let (mut len, mut parts, mut at, mut last) = (header, Vec::<Part<'_>>::new(), offset, None);
+    let mut before_it = None;
     for (i, body) in bodies.iter().enumerate() {
         let (number, body) = (RecordNumber(first.get() + i as u64), body.bytes());
-        let prefix = len + varint::len(body.len() as u64 + 1);
+        let said_again = before_it.replace(body.len()) == Some(body.len());
+        let prefix = len + if said_again { 1 } else { varint::len(body.len() as u64 + 2) };
         let good = number.0 < varint::MAX && (at == 0 || at < body.len());
         let rest = body.get(at..).unwrap_or_default();
         let part = |n| Part { alias, number, total: body.len() as u32, offset: at as u32, bytes: &rest[..n] };
@@ -419,7 +423,7 @@ fn records<'a>(
             }
         }
         let most = room.checked_sub(prefix).map(|room| room.min(rest.len()));
-        let taken = most.filter(|&n| good && n >= rest.len().min(64));
+        let taken = most.filter(|&n| good && n >= rest.len().min(16));
         last = Some((body, taken));
         if let Some(n) = taken {
             parts.push(part(n));
@@ -453,7 +457,7 @@ fn part<'a>(
     let header = 1 + fields.map(varint::len).iter().sum::<usize>();
     let room = writer.remaining();
     let most = (1..=rest).rev().find(|&n| header + varint::len(n as u64) + n <= room);
-    let expected = most.filter(|&n| n >= rest.min(64) && number.0 < varint::MAX);
+    let expected = most.filter(|&n| n >= rest.min(16) && number.0 < varint::MAX);
     let before = writer.written();
     let taken = writer.part(alias, number, total as u32, offset as u32, body);
     assert_eq!(taken, expected);

@@ -5,12 +5,17 @@ use crate::{DecodeError, Full, Part, varint};
 use core::iter::FusedIterator;
 use stayfast_units::RecordNumber;
 
+/// In place of a record's length: it is that of the record before.
+const SAME: u64 = 1;
+/// What is added to a length, for 0 is padding.
+const LENGTH: u64 = 2;
+
 /// A run of a stream's bytes: consecutive records, of which the first may begin before and the last may go on after.
 ///
 /// ```
 /// use stayfast_frame::{Frame, Part, decode};
 /// use stayfast_units::RecordNumber;
-/// let Some(Ok(Frame::Records(records))) = decode(b"\x11\x03\x07\x04\x06e\x03bc\x0aab").next() else { panic!() };
+/// let Some(Ok(Frame::Records(records))) = decode(b"\xc3\x07\x04\x07e\x04bc\x0bab").next() else { panic!() };
 /// assert_eq!((records.alias, records.first, records.offset), (3, RecordNumber(7), 4));
 /// let [rest, whole, cut] = records.iter().collect::<Vec<_>>()[..] else { panic!() };
 /// assert_eq!(rest, Part { alias: 3, number: RecordNumber(7), total: 5, offset: 4, bytes: b"e" });
@@ -25,20 +30,25 @@ pub struct Records<'a> {
     pub first: RecordNumber,
     /// Where in the first record the run begins, bytes: inside it, or 0.
     pub offset: u32,
-    /// The records, each after its length plus one; `read` has seen that they are good.
+    /// The records, each after its length; `read` has seen that they are good.
     bodies: &'a [u8],
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn read(r: &mut Reader<'a>, cut_before: bool) -> Result<Records<'a>, DecodeError> {
-        let (alias, first) = (r.small()?, r.record()?);
-        let offset = if cut_before { r.small()? } else { 0 };
-        if cut_before && offset == 0 {
+    pub(crate) fn read(ty: u8, r: &mut Reader<'a>) -> Result<Records<'a>, DecodeError> {
+        let within = ty & ty::WITHIN != 0;
+        let alias = match ty & ty::ALIAS {
+            ty::ALIAS => r.small()?,
+            alias => alias.into(),
+        };
+        let first = r.record()?;
+        let offset = if within { r.small()? } else { 0 };
+        if within && offset == 0 {
             return Err(DecodeError::Malformed);
         }
-        let (before, mut at, mut count) = (*r, offset, 0);
+        let (before, mut at, mut total, mut count) = (*r, offset, None, 0);
         while r.rest.first().is_some_and(|&byte| byte != ty::PADDING) {
-            piece(r, at)?;
+            total = Some(piece(r, total, at)?.0);
             (at, count) = (0, count + 1);
         }
         match is_span(first, count) {
@@ -51,13 +61,18 @@ impl<'a> Records<'a> {
     /// What there is of each record, in order. Bodies may be empty.
     pub const fn iter(&self) -> RecordsIter<'a> {
         let Records { alias, first: number, offset, bodies } = *self;
-        RecordsIter { alias, number, offset, reader: Reader { rest: bodies } }
+        RecordsIter { alias, number, offset, total: None, reader: Reader { rest: bodies } }
     }
 }
 
-/// The length of the record that `r` has come to, and its bytes from `offset` on, as far as the payload goes.
-fn piece<'a>(r: &mut Reader<'a>, offset: u32) -> Result<(u32, &'a [u8]), DecodeError> {
-    let total = r.varint()?.checked_sub(1).and_then(|total| u32::try_from(total).ok()).ok_or(DecodeError::Malformed)?;
+/// The length of the record that `r` has come to, and its bytes from `offset` on, as far as the payload goes. `before`: the
+/// length of the record before it.
+fn piece<'a>(r: &mut Reader<'a>, before: Option<u32>, offset: u32) -> Result<(u32, &'a [u8]), DecodeError> {
+    let total = match r.varint()? {
+        SAME => before,
+        len => len.checked_sub(LENGTH).and_then(|total| u32::try_from(total).ok()),
+    };
+    let total = total.ok_or(DecodeError::Malformed)?;
     let rest = total.checked_sub(offset).filter(|&rest| rest > 0 || offset == 0).ok_or(DecodeError::Malformed)?;
     let len = usize::try_from(rest).map_or(r.rest.len(), |rest| rest.min(r.rest.len()));
     if len == 0 && rest > 0 {
@@ -90,6 +105,8 @@ pub struct RecordsIter<'a> {
     alias: u32,
     number: RecordNumber,
     offset: u32,
+    /// The length of the record before.
+    total: Option<u32>,
     reader: Reader<'a>,
 }
 
@@ -101,8 +118,8 @@ impl<'a> Iterator for RecordsIter<'a> {
             return None;
         }
         let (number, offset) = (self.number, self.offset);
-        let (total, bytes) = piece(&mut self.reader, offset).ok()?;
-        (self.number, self.offset) = (number.next(), 0);
+        let (total, bytes) = piece(&mut self.reader, self.total, offset).ok()?;
+        (self.number, self.offset, self.total) = (number.next(), 0, Some(total));
         Some(Part { alias: self.alias, number, total, offset, bytes })
     }
 }
@@ -121,10 +138,11 @@ impl FusedIterator for RecordsIter<'_> {}
 /// let mut writer = Writer::new(&mut buf);
 /// let mut records = writer.records(0, RecordNumber(0), 0).unwrap();
 /// assert_eq!(records.push(b"1234567"), Err(Full));
-/// assert_eq!(records.push(b"1234"), Ok(()));
+/// assert_eq!(records.push(b"12"), Ok(()));
+/// assert_eq!(records.push(b"34"), Ok(()));
 /// assert_eq!(records.push(b""), Ok(()));
-/// assert_eq!(records.finish(), 2);
-/// assert_eq!(buf, [0x10, 0, 0, 5, b'1', b'2', b'3', b'4', 1]);
+/// assert_eq!(records.finish(), 3);
+/// assert_eq!(buf, [0x80, 0, 4, b'1', b'2', 1, b'3', b'4', 2]);
 /// ```
 #[derive(Debug)]
 pub struct RecordsWriter<'w, 'a> {
@@ -132,6 +150,8 @@ pub struct RecordsWriter<'w, 'a> {
     first: RecordNumber,
     /// Where in its record the first piece begins.
     offset: u32,
+    /// The length of the last record.
+    total: Option<u32>,
     count: usize,
     /// What the writer goes back to if no record is pushed.
     before: (usize, bool),
@@ -141,15 +161,22 @@ impl<'w, 'a> RecordsWriter<'w, 'a> {
     pub(crate) fn new(writer: &'w mut Writer<'a>, alias: u32, first: RecordNumber, offset: u32) -> Result<Self, Full> {
         let before = writer.place();
         writer.whole(|w| {
-            w.byte(if offset == 0 { ty::RECORDS } else { ty::RECORDS_FROM })?;
-            w.varints(&[alias.into(), first.0])?;
+            let within = if offset == 0 { 0 } else { ty::WITHIN };
+            match u8::try_from(alias) {
+                Ok(alias) if alias < ty::ALIAS => w.byte(ty::RECORDS | within | alias)?,
+                _ => {
+                    w.byte(ty::RECORDS | within | ty::ALIAS)?;
+                    w.varint(alias.into())?;
+                }
+            }
+            w.varint(first.0)?;
             if offset > 0 {
                 w.varint(offset.into())?;
             }
             // Room for an empty record, too: a header alone is no frame.
             if w.remaining() == 0 { Err(Full) } else { Ok(()) }
         })?;
-        Ok(RecordsWriter { writer, first, offset, count: 0, before })
+        Ok(RecordsWriter { writer, first, offset, total: None, count: 0, before })
     }
 
     /// Appends the next record; if it is the first, what follows the offset.
@@ -170,14 +197,14 @@ impl<'w, 'a> RecordsWriter<'w, 'a> {
     ///
     /// let (mut payload, body) = ([0; 100], [7; 150]);
     /// let mut writer = Writer::new(&mut payload);
-    /// assert_eq!(writer.records(1, RecordNumber(2), 0).unwrap().cut(&body), Some(100 - 5));
+    /// assert_eq!(writer.records(1, RecordNumber(2), 0).unwrap().cut(&body), Some(100 - 4));
     /// assert_eq!(writer.remaining(), 0);
-    /// let records = Writer::new(&mut payload[..68]).records(1, RecordNumber(2), 0).unwrap().cut(&body);
+    /// let records = Writer::new(&mut payload[..19]).records(1, RecordNumber(2), 0).unwrap().cut(&body);
     /// assert_eq!(records, None, "for less a record is not cut");
     /// ```
     pub fn cut(mut self, body: &[u8]) -> Option<usize> {
         let (total, rest) = self.rest(body)?;
-        let room = self.writer.remaining().checked_sub(varint::len(u64::from(total) + 1))?;
+        let room = self.writer.remaining().checked_sub(varint::len(self.length(total)))?;
         let taken = rest.len().min(room);
         if taken < rest.len().min(MIN_PART) {
             return None;
@@ -192,15 +219,22 @@ impl<'w, 'a> RecordsWriter<'w, 'a> {
         (offset == 0 || !rest.is_empty()).then_some((u32::try_from(body.len()).ok()?, rest))
     }
 
+    /// What stands before a record of `total` bytes.
+    fn length(&self, total: u32) -> u64 {
+        if self.total == Some(total) { SAME } else { u64::from(total) + LENGTH }
+    }
+
     /// `bytes` of a record of `total`: if they do not reach its end, nothing follows them.
     pub(crate) fn piece(&mut self, total: u32, bytes: &[u8]) -> Result<(), Full> {
         if !is_span(self.first, self.count as u64 + 1) {
             return Err(Full);
         }
+        let length = self.length(total);
         self.writer.whole(|w| {
-            w.varint(u64::from(total) + 1)?;
+            w.varint(length)?;
             w.slice(bytes)
         })?;
+        self.total = Some(total);
         let offset = if self.count == 0 { self.offset } else { 0 };
         self.count += 1;
         if u64::from(offset) + (bytes.len() as u64) < total.into() {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use stayfast_units::RecordNumber;
 
 /// A record is not cut for less than this, bytes: each cut costs a header.
-pub const MIN_PART: usize = 64;
+pub const MIN_PART: usize = 16;
 
 /// Writes frames to the payload of a packet, in place.
 ///
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
     /// assert_eq!(taken, Some(100 - 8));
     /// let taken = Writer::new(&mut payload).part(1, RecordNumber(2), 150, 92, &body);
     /// assert_eq!(taken, Some(58), "the rest may be short");
-    /// assert_eq!(Writer::new(&mut payload[..70]).part(1, RecordNumber(2), 150, 0, &body), None);
+    /// assert_eq!(Writer::new(&mut payload[..22]).part(1, RecordNumber(2), 150, 0, &body), None);
     /// ```
     pub fn part(&mut self, alias: u32, number: RecordNumber, total: u32, offset: u32, body: &[u8]) -> Option<usize> {
         let rest = body.get(usize::try_from(offset).ok()?..)?;

@@ -1,9 +1,8 @@
 //! What becomes of a path's knowledge when the peer is heard from elsewhere (RFC 9000, 9.4).
 
 use crate::peer::Peer;
-use crate::size::largest;
+use crate::size::{controller, largest};
 use core::net::SocketAddr;
-use stayfast_congestion::Cubic;
 use stayfast_frame::Seal;
 use stayfast_pacer::Pacer;
 use stayfast_units::Time;
@@ -31,7 +30,7 @@ impl<S: Seal> Peer<S> {
             self.unsent(now, first, last);
         }
         self.ledger.path_changed();
-        self.congestion = Cubic::new(self.config.datagram, now);
+        self.congestion = controller(&self.config, now, self.path.current());
         self.pacer = Pacer::new();
     }
 }

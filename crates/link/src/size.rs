@@ -6,7 +6,7 @@ use crate::ecn::NOT_ECT;
 use crate::peer::Peer;
 use crate::transmit::{Purpose, Transmit};
 use core::net::{IpAddr, SocketAddr};
-use stayfast_congestion::Controller;
+use stayfast_congestion::{Controller, Cubic};
 use stayfast_frame::{Frame, Seal, TAG_LEN, Via, Writer};
 use stayfast_pmtud::{MAX_IPV4, MAX_IPV6, Search};
 use stayfast_units::Time;
@@ -22,6 +22,12 @@ pub(crate) fn largest(config: &Config, to: Option<SocketAddr>) -> u16 {
         Some(IpAddr::V6(_)) => config.max_datagram.saturating_sub(MAX_IPV4 - MAX_IPV6),
         _ => config.max_datagram,
     }
+}
+
+/// Control of a path that begins. The first flight has the bytes of ten of the datagrams that are looked for, as TCP's has
+/// of its segments, though the datagrams are smaller until the search has been answered.
+pub(crate) fn controller(config: &Config, now: Time, to: Option<SocketAddr>) -> Cubic {
+    Cubic::new(largest(config, to).max(config.datagram), now)
 }
 
 impl<S: Seal> Peer<S> {
