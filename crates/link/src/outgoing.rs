@@ -158,8 +158,9 @@ impl Outgoing {
 
     /// Memory of what is not sent yet; a record without a body takes some, too.
     fn unsent_bytes(&self) -> usize {
-        let unsent = self.loaded.iter().rev().take_while(|l| l.run.end() > self.at.number);
-        unsent.map(|l| l.run.byte_len() + RECORD * l.run.len()).sum()
+        let from = self.at.number;
+        let unsent = self.loaded.iter().rev().map(|l| &l.run).take_while(|run| run.end() > from);
+        unsent.map(|run| run.bytes_from(from) + RECORD * (run.end().0 - from.max(run.first).0) as usize).sum()
     }
 
     /// Does a read from `from` continue what is in memory?
@@ -214,5 +215,25 @@ impl Outgoing {
             self.loaded.pop_front();
         }
         freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_read_is_wanted_when_half_of_the_last_one_is_sent() {
+        let mut run = Run::new(RecordNumber(0));
+        (0..10).for_each(|_| run.push(&[0; 92]).expect("room"));
+        let origin = Origin { first: RecordNumber(0), lineage: Lineage(1), parent: Lineage::NONE };
+        let mut stream = Outgoing::new("log".into(), RecordNumber(0), RecordNumber(1_000));
+        assert_eq!(stream.load(alloc::vec![Loaded { origin, run }]), 10);
+        let mut wanted = |at| {
+            stream.at = Position::start(RecordNumber(at));
+            stream.wanted(1_000)
+        };
+        assert_eq!((wanted(0), wanted(4)), (None, None));
+        assert_eq!(wanted(5), Some((RecordNumber(10), 1_000)));
     }
 }

@@ -135,6 +135,24 @@ impl Run {
         self.bytes.len()
     }
 
+    /// Bytes of the bodies from `number` on.
+    ///
+    /// ```
+    /// use stayfast_store::Run;
+    /// use stayfast_units::RecordNumber;
+    ///
+    /// let mut run = Run::new(RecordNumber(7));
+    /// run.push(b"seven")?;
+    /// run.push(b"eight!")?;
+    /// let from = [0, 7, 8, 9].map(|n| run.bytes_from(RecordNumber(n)));
+    /// assert_eq!(from, [11, 11, 6, 0]);
+    /// # Ok::<(), stayfast_store::RunFull>(())
+    /// ```
+    pub fn bytes_from(&self, number: RecordNumber) -> usize {
+        let before = number.0.saturating_sub(self.first.0).min(self.ends.len() as u64);
+        self.bytes.len() - self.start(before as usize)
+    }
+
     /// The bodies, back to back.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
