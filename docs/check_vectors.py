@@ -102,8 +102,9 @@ def ack(r, ecn):
 
 
 def records(r, kind):
-    alias = kind & 0x3F
-    told = {"frame": "RECORDS", "alias": r.alias() if alias == 63 else alias, "first": r.varint()}
+    alias = kind & 7
+    told = {"frame": "RECORDS", "alias": r.alias() if alias == 7 else alias}
+    told["first"] = int.from_bytes(r.take(1 + (kind >> 3 & 7)), "big")
     offset = 0
     if kind & 0x40:
         offset = told["offset"] = r.varint(1 << 32)

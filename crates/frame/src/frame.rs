@@ -40,8 +40,11 @@ pub(crate) mod ty {
     pub const RECORDS: u8 = 0x80;
     /// The bit of RECORDS that says that it begins inside a record.
     pub const WITHIN: u8 = 0x40;
+    /// The bits of RECORDS that are the length of the number, less one; so far up they stand.
+    pub const LENGTH: u8 = 0x38;
+    pub const LENGTH_SHIFT: u32 = 3;
     /// The bits of RECORDS that are the alias; all of them set if that follows.
-    pub const ALIAS: u8 = 0x3f;
+    pub const ALIAS: u8 = 0x07;
 }
 
 /// One frame of a payload. What it borrows stays in the packet.

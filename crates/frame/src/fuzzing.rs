@@ -398,7 +398,8 @@ fn records<'a>(
     let (before, room, zero) = (writer.written(), writer.remaining(), usize::from(is_open(said)));
     let offset = offset % (bodies.first().map_or(0, |body| body.bytes().len()) + 2);
     let from = if offset == 0 { 0 } else { varint::len(offset as u64) };
-    let header = 1 + if alias < 63 { 0 } else { varint::len(alias.into()) } + varint::len(first.get()) + from;
+    let number = (1..8).find(|&len| first.get() >> (8 * len) == 0).unwrap_or(8);
+    let header = 1 + if alias < 7 { 0 } else { varint::len(alias.into()) } + number + from;
     let Ok(mut records) = writer.records(alias, first.record(), offset as u32) else {
         assert!(room <= header || first.get() >= varint::MAX);
         return assert_eq!(writer.written(), before);

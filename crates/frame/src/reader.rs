@@ -24,6 +24,11 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
+    /// An integer of `len` bytes, at most 8.
+    pub(crate) fn big_endian(&mut self, len: usize) -> Result<u64, DecodeError> {
+        Ok(self.slice(len)?.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
         let (value, rest) = varint::read(self.rest).ok_or(DecodeError::Truncated)?;
         self.rest = rest;

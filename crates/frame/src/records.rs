@@ -41,7 +41,7 @@ impl<'a> Records<'a> {
             ty::ALIAS => r.small()?,
             alias => alias.into(),
         };
-        let first = r.record()?;
+        let first = RecordNumber(r.big_endian(1 + usize::from((ty & ty::LENGTH) >> ty::LENGTH_SHIFT))?);
         let offset = if within { r.small()? } else { 0 };
         if within && offset == 0 {
             return Err(DecodeError::Malformed);
@@ -159,17 +159,23 @@ pub struct RecordsWriter<'w, 'a> {
 
 impl<'w, 'a> RecordsWriter<'w, 'a> {
     pub(crate) fn new(writer: &'w mut Writer<'a>, alias: u32, first: RecordNumber, offset: u32) -> Result<Self, Full> {
+        if !is_span(first, 1) {
+            return Err(Full);
+        }
         let before = writer.place();
         writer.whole(|w| {
+            let number = first.0.to_be_bytes();
+            let number = &number[(first.0.leading_zeros() / 8).min(7) as usize..];
             let within = if offset == 0 { 0 } else { ty::WITHIN };
+            let ty = ty::RECORDS | within | (number.len() as u8 - 1) << ty::LENGTH_SHIFT;
             match u8::try_from(alias) {
-                Ok(alias) if alias < ty::ALIAS => w.byte(ty::RECORDS | within | alias)?,
+                Ok(alias) if alias < ty::ALIAS => w.byte(ty | alias)?,
                 _ => {
-                    w.byte(ty::RECORDS | within | ty::ALIAS)?;
+                    w.byte(ty | ty::ALIAS)?;
                     w.varint(alias.into())?;
                 }
             }
-            w.varint(first.0)?;
+            w.slice(number)?;
             if offset > 0 {
                 w.varint(offset.into())?;
             }

@@ -63,7 +63,7 @@ impl<'a> Writer<'a> {
     /// Begins a RECORDS frame with what follows byte `offset` of record `first`.
     ///
     /// # Errors
-    /// [`Full`]: not even one empty record fits.
+    /// [`Full`]: not even one empty record fits, or no record can have the number.
     pub fn records(&mut self, alias: u32, first: RecordNumber, offset: u32) -> Result<RecordsWriter<'_, 'a>, Full> {
         RecordsWriter::new(self, alias, first, offset)
     }

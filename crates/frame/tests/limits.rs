@@ -85,12 +85,12 @@ fn a_records_frame_that_is_begun_and_left_is_none() {
     assert_eq!(writer.records(7, RecordNumber(7), 0).unwrap().finish(), 0);
     assert_eq!(writer.records(7, RecordNumber(7), 0).unwrap().push(&[0; 20]), Err(Full));
     assert_eq!(writer.written(), 0);
-    assert!(writer.records(7, RecordNumber((1 << 62) - 1), 0).unwrap().push(b"").is_err(), "a number without a next");
+    assert!(writer.records(7, RecordNumber((1 << 62) - 1), 0).is_err(), "a number without a next");
     assert!(writer.records(7, RecordNumber(1 << 62), 0).is_err());
 }
 
 /// Drained packet by packet, a stream of records of 1,013 bytes leaves no byte of a packet over, and each costs
-/// 5 bytes, 2 for the offset, 2 for the first length, and 1 for each record after the first.
+/// 4 bytes, 2 for the offset, 2 for the first length, and 1 for each record after the first.
 #[test]
 fn a_run_of_records_fills_its_packets_to_the_last_byte() {
     const FIRST: u64 = 1 << 20;
@@ -115,7 +115,7 @@ fn a_run_of_records_fills_its_packets_to_the_last_byte() {
         cost += len - parts.iter().map(|part| part.bytes.len()).sum::<usize>();
         records_in += parts.len();
     }
-    assert!(cost <= 100 * 8 + records_in, "{cost} bytes");
+    assert!(cost <= 100 * 7 + records_in, "{cost} bytes");
     assert_eq!(number, FIRST + 141);
 }
 
