@@ -5,7 +5,7 @@ pub(crate) mod quinn;
 mod tcp;
 
 pub use ours::Stayfast;
-pub use quinn::{Quinn, Tuning};
+pub use quinn::Quinn;
 pub use tcp::Tcp;
 
 use crate::plan::{Cell, Load};
@@ -64,9 +64,7 @@ impl Kind {
     pub fn place(self, place: &mut Place<'_>, cell: &Cell, records: u64) -> Box<dyn Flow> {
         match self {
             Kind::Stayfast => Box::new(Stayfast::new(place, cell, records)),
-            Kind::Quinn => Box::new(Quinn::new(place, cell, records, Tuning::Default)),
-            Kind::QuinnWide => Box::new(Quinn::new(place, cell, records, Tuning::Wide)),
-            Kind::QuinnBbr => Box::new(Quinn::new(place, cell, records, Tuning::Bbr)),
+            Kind::Quinn | Kind::QuinnWide | Kind::QuinnBbr => Box::new(Quinn::new(place, cell, records, self)),
             Kind::Tcp => Box::new(Tcp::new(place, cell)),
             Kind::TcpBbr => unreachable!("there is no model of it"),
         }

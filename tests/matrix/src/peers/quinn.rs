@@ -1,4 +1,4 @@
-use super::{Flow, Place, Sample};
+use super::{Flow, Kind, Place, Sample};
 use crate::plan::Cell;
 use bytes::BytesMut;
 use quinn_proto::congestion::BbrConfig;
@@ -13,17 +13,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How quinn is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tuning {
-    /// As released.
-    Default,
-    /// Thresholds so wide that reordering seldom looks like loss.
-    Wide,
-    /// Its BBR instead of its CUBIC.
-    Bbr,
-}
-
 /// quinn's state machine, the released one: a client that writes records into one stream and a server that reads.
 pub struct Quinn {
     client: Handle<Machine>,
@@ -37,9 +26,9 @@ const WRITE: usize = 64 << 10;
 
 impl Quinn {
     /// Connects as soon as the world runs; `records` wait to be sent.
-    pub fn new(place: &mut Place<'_>, cell: &Cell, records: u64, tuning: Tuning) -> Quinn {
+    pub fn new(place: &mut Place<'_>, cell: &Cell, records: u64, kind: Kind) -> Quinn {
         let address = |end| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, place.flow, end)), 4433);
-        let (client_config, server_config) = configs(tuning);
+        let (client_config, server_config) = configs(transport(kind));
         let mut server = Machine::new(place.seed, 2, cell.size, Some(server_config));
         let mut client = Machine::new(place.seed, 1, cell.size, None);
         let now = client.instant(place.world.now());
@@ -55,22 +44,28 @@ impl Quinn {
     }
 }
 
-fn configs(tuning: Tuning) -> (ClientConfig, ServerConfig) {
+/// What makes the kinds of quinn different.
+pub(crate) fn transport(kind: Kind) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    match kind {
+        Kind::QuinnWide => {
+            transport.packet_threshold(1_000).time_threshold(2.0);
+        }
+        Kind::QuinnBbr => {
+            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        }
+        _ => {}
+    }
+    transport
+}
+
+/// A client and a server that know each other.
+pub(crate) fn configs(transport: TransportConfig) -> (ClientConfig, ServerConfig) {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("ring makes keys");
     let params = rcgen::CertificateParams::new(vec!["hub".into()]).expect("a valid name");
     let certificate = params.self_signed(&key).expect("a valid certificate");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.der().clone()).expect("a certificate just made");
-    let mut transport = TransportConfig::default();
-    match tuning {
-        Tuning::Default => {}
-        Tuning::Wide => {
-            transport.packet_threshold(1_000).time_threshold(2.0);
-        }
-        Tuning::Bbr => {
-            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
-        }
-    }
     let transport = Arc::new(transport);
     let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).expect("a root is there");
     client.transport_config(transport.clone());

@@ -4,9 +4,8 @@ use super::Task;
 use super::board::{Board, Cutter, Sampler, Trouble};
 use super::execute::Ends;
 use crate::peers::Kind;
-use crate::peers::quinn::sample;
-use quinn::congestion::BbrConfig;
-use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use crate::peers::quinn::{configs, sample, transport};
+use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
@@ -20,7 +19,7 @@ pub(super) fn start(ends: &Ends, kind: Kind, task: &Task, board: &Arc<Board>) ->
     let from = ends.left.within(bind((ends.left.address(), ends.port)))??;
     let to = ends.right.within(bind((ends.right.address(), ends.port)))??;
     let address = to.local_addr()?;
-    let (client, server) = configs(kind)?;
+    let (client, server) = configs(generous(kind));
     let (size, task) = (task.size, task.clone());
     board.spawn("receiver", move |board| {
         runtime()?.block_on(async {
@@ -66,28 +65,11 @@ fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn configs(kind: Kind) -> Result<(ClientConfig, ServerConfig), Trouble> {
-    let mut transport = TransportConfig::default();
+/// The kind that it is, packet by packet and with room to spare.
+fn generous(kind: Kind) -> TransportConfig {
+    let mut transport = transport(kind);
     transport.enable_segmentation_offload(false);
     transport.stream_receive_window(VarInt::from_u32(WINDOW)).receive_window(VarInt::from_u32(WINDOW));
     transport.send_window(u64::from(WINDOW));
-    match kind {
-        Kind::QuinnWide => {
-            transport.packet_threshold(1_000).time_threshold(2.0);
-        }
-        Kind::QuinnBbr => {
-            transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
-        }
-        _ => {}
-    }
-    let transport = Arc::new(transport);
-    let certificate = rcgen::generate_simple_self_signed(vec!["hub".into()])?;
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
-    let mut server = ServerConfig::with_single_cert(vec![certificate.cert.der().clone()], key.into())?;
-    server.transport_config(transport.clone());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.cert.der().clone())?;
-    let mut client = ClientConfig::with_root_certificates(Arc::new(roots))?;
-    client.transport_config(transport);
-    Ok((client, server))
+    transport
 }
