@@ -263,6 +263,13 @@ impl Cell {
         spec(&self.path).map_err(PlanError)
     }
 
+    /// The path so long after the first record; none if its words are wrong.
+    pub(crate) fn path_at(&self, after: Duration) -> Option<PathSpec> {
+        let gone = self.changes.iter().filter(|change| change.at <= after && change.path.is_some());
+        let last = gone.max_by_key(|change| change.at).and_then(|change| change.path.as_deref());
+        spec(last.unwrap_or(&self.path)).ok()
+    }
+
     /// When, after the first record, the last of what is planned happens: a change, or a flow that begins.
     pub fn last_event(&self) -> Option<Duration> {
         let changes = self.changes.iter().map(|change| change.at);
@@ -326,6 +333,8 @@ mod tests {
         assert_eq!(cell.beside[0], Beside { peer: Kind::Tcp, from: Duration::ZERO, line: String::new() });
         assert_eq!(cell.beside[1], late);
         assert_eq!(cell.last_event(), Some(Duration::from_secs(7)));
+        let rate = |ms| cell.path_at(Duration::from_millis(ms)).and_then(|path| path.rate).map(Rate::bytes_per_sec);
+        assert_eq!([0, 4_999, 5_000, 8_000].map(rate), [6_250_000, 6_250_000, 2_500_000, 2_500_000].map(Some));
         let plan = Plan { seconds: 15, seeds: one_seed(), peers: Vec::new(), cells: vec![cell] };
         assert_eq!(plan.short_seconds(&plan.cells[0]), 10);
         assert!(!plan.peers(&plan.cells[0]).contains(&Kind::Tcp), "a TCP connection ends with its address");

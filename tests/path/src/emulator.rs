@@ -1,11 +1,11 @@
-use crate::{Failure, Lateness, MTU, packet};
+use crate::{Failure, Lateness, MTU, Schedule, packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{MlockAllFlags, mlockall};
 use stayfast_sim::{Path, PathSpec, Stats};
 use stayfast_units::Time;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thread_priority::{
@@ -31,6 +31,8 @@ pub struct Emulator {
 struct Shared {
     stop: AtomicBool,
     queued: AtomicU64,
+    /// From when on changes count. Whoever reads it waits for nobody.
+    begin: OnceLock<Instant>,
 }
 
 /// What the emulator has done.
@@ -50,11 +52,12 @@ impl Emulator {
     ///
     /// # Errors
     /// No thread.
-    pub fn start(spec: &PathSpec, left: SyncDevice, right: SyncDevice) -> Result<Emulator, Failure> {
+    pub fn start(schedule: &Schedule, left: SyncDevice, right: SyncDevice) -> Result<Emulator, Failure> {
         let shared = Arc::new(Shared::default());
         let mut wire = Wire {
             devices: [left, right],
-            paths: [spec.forward(), spec.back()],
+            paths: [schedule.first().forward(), schedule.first().back()],
+            changes: schedule.changes().iter().rev().copied().collect(),
             start: Instant::now(),
             traffic: Traffic::default(),
             shared: shared.clone(),
@@ -65,6 +68,12 @@ impl Emulator {
         };
         let thread = thread::Builder::new().name("emulator".into()).spawn(body);
         Ok(Emulator { thread: thread.map_err(Failure::system("no thread for the emulator"))?, shared })
+    }
+
+    /// The changes of the schedule count from this moment; the first one that is told holds. One that was due before it was
+    /// told comes at once, at most 20 ms later.
+    pub fn begin(&self, at: Instant) {
+        let _ = self.shared.begin.set(at);
     }
 
     /// Bytes that wait at the bottleneck of the way forward.
@@ -96,6 +105,8 @@ struct Wire {
     devices: [SyncDevice; 2],
     /// From the first device to the second, and back.
     paths: [Path; 2],
+    /// What they become, the next one last.
+    changes: Vec<(Duration, PathSpec)>,
     start: Instant,
     traffic: Traffic,
     shared: Arc<Shared>,
@@ -121,9 +132,29 @@ impl Wire {
         Time::ZERO + self.start.elapsed()
     }
 
-    /// Writes what is due. Goes from event to event, so that it is known when each packet should have left.
+    /// When the paths change next, once it is known.
+    fn next_change(&self) -> Option<Time> {
+        let (after, _) = self.changes.last()?;
+        let begin = self.shared.begin.get()?;
+        Some(Time::ZERO + begin.saturating_duration_since(self.start) + *after)
+    }
+
+    /// Does what is due on this way: changes of the paths, and packets that leave.
     fn let_out(&mut self, way: usize) -> io::Result<()> {
-        let now = self.now();
+        while let Some(at) = self.next_change().filter(|at| *at <= self.now()) {
+            let Some((_, spec)) = self.changes.pop() else { break };
+            for (i, elements) in [spec.forward_elements(), spec.back_elements()].into_iter().enumerate() {
+                self.let_out_by(i, at)?;
+                for element in elements {
+                    self.paths[i].set(at, element);
+                }
+            }
+        }
+        self.let_out_by(way, self.now())
+    }
+
+    /// Writes what is due by then. Goes from event to event, so that it is known when each packet should have left.
+    fn let_out_by(&mut self, way: usize, now: Time) -> io::Result<()> {
         while let Some(due) = self.paths[way].next_timeout().filter(|due| *due <= now) {
             while let Some(mut datagram) = self.paths[way].pop(due) {
                 packet::write_ecn(&mut datagram);
@@ -164,7 +195,7 @@ impl Wire {
 
     /// Until something arrives or is due to leave.
     fn wait(&self) -> io::Result<()> {
-        let due = self.paths.iter().filter_map(Path::next_timeout).min();
+        let due = self.paths.iter().filter_map(Path::next_timeout).chain(self.next_change()).min();
         let wait = due.map_or(LONGEST_WAIT, |due| (due - self.now()).min(LONGEST_WAIT));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut ready = [0, 1].map(|i| PollFd::new(&self.devices[i], PollFlags::IN));

@@ -1,7 +1,6 @@
 //! How exact a path is on this machine.
 
-use crate::{Emulator, Failure, Namespace, Traffic};
-use stayfast_sim::PathSpec;
+use crate::{Emulator, Failure, Namespace, Schedule, Traffic};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Between two probes of one way.
 const INTERVAL: Duration = Duration::from_millis(1);
-/// After the last probe that came.
+/// After the last probe should have come.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PORT: u16 = 7;
 
@@ -18,8 +17,11 @@ const PORT: u16 = 7;
 pub struct Exactness {
     /// Probes sent, both ways together.
     pub sent: usize,
-    /// How much longer than half of the round trip those took that came, nanoseconds, the least first.
+    /// How much longer than half of the round trip those took that came, nanoseconds, the least first. The round trip is
+    /// that of the path when the probe was sent.
     pub errors: Vec<i64>,
+    /// When the first and the last of those that came were sent.
+    pub span: Option<(Duration, Duration)>,
     /// What the emulator says of itself.
     pub traffic: Traffic,
 }
@@ -32,11 +34,11 @@ impl Exactness {
 }
 
 /// Sends probes of `size` bytes over a path for so long, 1,000 a second each way. [`isolate`](crate::isolate) comes
-/// before.
+/// before. What the path becomes counts from the first probe.
 ///
 /// # Errors
 /// What the system does not allow.
-pub fn probe(spec: &PathSpec, size: usize, duration: Duration) -> Result<Exactness, Failure> {
+pub fn probe(schedule: &Schedule, size: usize, duration: Duration) -> Result<Exactness, Failure> {
     let (left, left_device) = Namespace::new(Ipv4Addr::new(10, 0, 0, 1))?;
     let (right, right_device) = Namespace::new(Ipv4Addr::new(10, 0, 0, 2))?;
     let failed = || Failure::system::<io::Error>("probes cannot be sent");
@@ -47,24 +49,29 @@ pub fn probe(spec: &PathSpec, size: usize, duration: Duration) -> Result<Exactne
     let (here, there) = (bind(&left)?, bind(&right)?);
     here.connect(there.local_addr().map_err(failed())?).map_err(failed())?;
     there.connect(here.local_addr().map_err(failed())?).map_err(failed())?;
-    let emulator = Emulator::start(spec, left_device, right_device)?;
-    let (start, half) = (Instant::now(), spec.rtt / 2);
-    let mut exactness = Exactness { sent: 0, errors: Vec::new(), traffic: Traffic::default() };
+    let emulator = Emulator::start(schedule, left_device, right_device)?;
+    let start = Instant::now();
+    emulator.begin(start);
+    let (mut sent, mut came) = (0, Vec::new());
+    let until = duration + schedule.at(Duration::ZERO).rtt.max(schedule.at(duration).rtt) + PATIENCE;
     thread::scope(|scope| {
         let ways = [(&here, &there), (&there, &here)].map(|(from, to)| {
             let sending = scope.spawn(move || send(from, size, start, duration));
-            (sending, scope.spawn(move || listen(to, start, half)))
+            (sending, scope.spawn(move || listen(to, start, until)))
         });
         for (sending, listening) in ways {
-            exactness.sent += sending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-            exactness.errors.extend(listening.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?);
+            sent += sending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+            came.extend(listening.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?);
         }
         Ok(())
     })
     .map_err(failed())?;
-    exactness.errors.sort_unstable();
-    exactness.traffic = emulator.stop()?;
-    Ok(exactness)
+    let traffic = emulator.stop()?;
+    let half = |sent: Duration| (schedule.at(sent).rtt / 2).as_nanos() as i64;
+    let mut errors: Vec<i64> = came.iter().map(|(sent, took)| took.as_nanos() as i64 - half(*sent)).collect();
+    errors.sort_unstable();
+    let times = || came.iter().map(|(sent, _)| *sent);
+    Ok(Exactness { sent, errors, span: times().min().zip(times().max()), traffic })
 }
 
 fn send(socket: &UdpSocket, size: usize, start: Instant, duration: Duration) -> io::Result<usize> {
@@ -79,19 +86,21 @@ fn send(socket: &UdpSocket, size: usize, start: Instant, duration: Duration) -> 
     Ok(count as usize)
 }
 
-fn listen(socket: &UdpSocket, start: Instant, half: Duration) -> io::Result<Vec<i64>> {
-    socket.set_read_timeout(Some(PATIENCE + half))?;
-    let (mut probe, mut errors) = (vec![0; 1 << 16], Vec::new());
-    loop {
+/// When each probe that came was sent, and how long it took.
+fn listen(socket: &UdpSocket, start: Instant, until: Duration) -> io::Result<Vec<(Duration, Duration)>> {
+    let (mut probe, mut came) = (vec![0; 1 << 16], Vec::new());
+    while let Some(wait) = until.checked_sub(start.elapsed()).filter(|wait| !wait.is_zero()) {
+        socket.set_read_timeout(Some(wait))?;
         match socket.recv(&mut probe) {
             Ok(_) => {}
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(errors),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => continue,
             Err(e) => return Err(e),
         }
-        let now = start.elapsed().as_nanos() as i64;
+        let now = start.elapsed();
         if let Some(at) = probe.first_chunk() {
-            errors.push(now - i64::from_le_bytes(*at) - half.as_nanos() as i64);
+            let sent = Duration::from_nanos(u64::from_le_bytes(*at));
+            came.push((sent, now.saturating_sub(sent)));
         }
     }
+    Ok(came)
 }

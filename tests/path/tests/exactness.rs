@@ -50,3 +50,25 @@ fn loss_and_black_holes_are_as_asked_for() {
     let Some(figures) = measure("rtt=2ms mtu=1228") else { return };
     assert_eq!(figures["came"], figures["sent"]);
 }
+
+/// The path changes after 1.5 of the 3 seconds in which probes of 1,228 B are sent. What is sent later meets the new path;
+/// what is sent a moment earlier may, too, if the emulator has not yet come to it.
+#[test]
+fn a_path_changes_when_it_should() {
+    const CHANGE_US: i64 = 1_500_000;
+    // The machine may have let nobody send for a while.
+    const SLACK_US: i64 = 250_000;
+
+    let Some(figures) = measure("rtt=2ms mtu=1228 then 1.5 rtt=2ms mtu=1227") else { return };
+    assert!(figures["end_us"] <= CHANGE_US, "none gets through a black hole that is there: {figures:?}");
+    assert!(figures["end_us"] > CHANGE_US - SLACK_US && figures["came"] > figures["sent"] / 3, "{figures:?}");
+
+    let Some(figures) = measure("rtt=2ms mtu=1227 then 1.5 rtt=2ms mtu=1228") else { return };
+    assert!((CHANGE_US - SLACK_US..CHANGE_US + SLACK_US).contains(&figures["begin_us"]), "{figures:?}");
+    assert!(figures["came"] > figures["sent"] / 3, "{figures:?}");
+
+    let Some(figures) = measure("rtt=2ms then 1.5 rtt=100ms") else { return };
+    assert_eq!(figures["came"], figures["sent"], "nothing is lost on this path");
+    assert!(figures["error_least_us"] >= 0, "one took less than the path it was sent on: {figures:?}");
+    assert!(figures["error_p99_us"] < 40_000, "a tenth would take 49 ms longer had it come 0.3 s early: {figures:?}");
+}

@@ -5,8 +5,9 @@ use super::{Ran, Task, ours, quic, tcp};
 use crate::peers::Kind;
 use crate::run::PACED_AFTER;
 use rustix::process::setpriority_process;
-use stayfast_path::{Emulator, Namespace, SyncDevice, isolate};
-use stayfast_sim::PathSpec;
+use stayfast_path::{Emulator, Namespace, Schedule, SyncDevice, isolate};
+use stayfast_sim::{PathError, PathSpec};
+use std::cmp::Reverse;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,32 +51,62 @@ pub(super) fn present() -> Result<Vec<Kind>, Trouble> {
     Ok(left.within(|| Kind::ALL.into_iter().filter(|kind| tcp::is_present(*kind)).collect())?)
 }
 
+impl Task {
+    fn schedule(&self) -> Result<Schedule, Trouble> {
+        let spec = |text: &str| -> Result<PathSpec, Trouble> {
+            let spec: PathSpec = text.parse().map_err(|e: PathError| e.to_string())?;
+            Ok(PathSpec { seed: self.seed, ..spec })
+        };
+        let mut schedule = Schedule::new(spec(&self.path)?);
+        for (after, path) in &self.changes {
+            let fixed = |word| format!("`{word}` stays as it is for a whole run");
+            schedule = schedule.then(*after, spec(path)?).map_err(fixed)?;
+        }
+        Ok(schedule)
+    }
+}
+
+/// What flows are put on.
+struct Road<'a> {
+    task: &'a Task,
+    left: Namespace,
+    right: Namespace,
+    folder: PathBuf,
+    start: Instant,
+}
+
+impl Road<'_> {
+    /// The first flow is the one that is measured; the others always have more to send.
+    fn begin(&self, nth: usize) -> Result<Flow, Trouble> {
+        let kind = self.task.flows[nth].0;
+        let rate = self.task.rate.filter(|_| nth == 0);
+        let task = &Task { rate, ..self.task.clone() };
+        let port = PORT + nth as u16;
+        let ends = Ends { left: &self.left, right: &self.right, port, folder: self.folder.clone() };
+        let board = Board::new(self.start);
+        let sampler = match kind {
+            Kind::Stayfast => ours::start(&ends, task, &board)?,
+            Kind::Quinn | Kind::QuinnWide | Kind::QuinnBbr => quic::start(&ends, kind, task, &board)?,
+            Kind::Tcp | Kind::TcpBbr => tcp::start(&ends, kind, task, &board)?,
+        };
+        Ok(Flow { board, sampler })
+    }
+}
+
 pub(super) fn execute(task: &Task) -> Result<Ran, Trouble> {
-    let mut spec: PathSpec = task.path.parse().map_err(|e: stayfast_sim::PathError| e.to_string())?;
-    spec.seed = task.seed;
+    let schedule = task.schedule()?;
     let _ = setpriority_process(None, NICE);
     let ((left, left_device), (right, right_device)) = sides()?;
     let folder =
         tempfile::Builder::new().prefix("stayfast-").tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    let emulator = Emulator::start(&spec, left_device, right_device)?;
-    let start = Instant::now();
-    let mut flows = Vec::new();
-    for (kind, port) in task.flows.iter().zip(PORT..) {
-        let ends = Ends { left: &left, right: &right, port, folder: folder.path().to_path_buf() };
-        let board = Board::new(start);
-        let sampler = match kind {
-            Kind::Stayfast => ours::start(&ends, task, &board)?,
-            Kind::Quinn | Kind::QuinnWide | Kind::QuinnBbr => quic::start(&ends, *kind, task, &board)?,
-            Kind::Tcp | Kind::TcpBbr => tcp::start(&ends, *kind, task, &board)?,
-        };
-        flows.push(Flow { board, sampler });
-    }
+    let emulator = Emulator::start(&schedule, left_device, right_device)?;
+    let road = Road { task, left, right, folder: folder.path().to_path_buf(), start: Instant::now() };
     let before = (waited(), Instant::now());
-    let mut ran = watch(task, &spec, &emulator, &flows)?;
+    let mut ran = watch(&road, &emulator)?;
     let waited = waited().saturating_sub(before.0).as_nanos() / before.1.elapsed().as_millis().max(1);
     ran.waited_permille = (waited / 1_000) as u64;
     let traffic = emulator.stop()?;
-    ran.dropped = traffic.stats[0].dropped();
+    (ran.dropped, ran.marked) = (traffic.stats[0].dropped(), traffic.stats[0].marked);
     ran.late_us = [500, 990, 999].map(|permille| traffic.lateness.permille(permille).as_micros() as u64);
     Ok(ran)
 }
@@ -92,35 +123,42 @@ fn waited() -> Duration {
     Duration::from_nanos(waited.sum())
 }
 
-/// Looks at the flows until the run is over.
-fn watch(task: &Task, spec: &PathSpec, emulator: &Emulator, flows: &[Flow]) -> Result<Ran, Trouble> {
-    let (mut ran, board) = (Ran::default(), &flows[0].board);
+/// Puts flows on the road, each at its time, and looks at them until the run is over.
+fn watch(road: &Road<'_>, emulator: &Emulator) -> Result<Ran, Trouble> {
     let nanos = |duration: Duration| duration.as_nanos() as u64;
-    let paced_until = PACED_AFTER.as_nanos() as u64 + nanos(Duration::from_secs(task.seconds));
+    let task = road.task;
+    let (mut late, early): (Vec<_>, Vec<_>) = (0..task.flows.len()).partition(|nth| !task.flows[*nth].1.is_zero());
+    late.sort_by_key(|nth| Reverse(task.flows[*nth].1));
+    let mut flows: Vec<Flow> = early.into_iter().map(|nth| road.begin(nth)).collect::<Result<_, _>>()?;
+    let (mut ran, board) = (Ran::default(), flows[0].board.clone());
+    let length = nanos(Duration::from_secs(task.seconds));
     loop {
         thread::sleep(STEP);
-        for flow in flows {
+        for flow in &flows {
             flow.board.trouble()?;
         }
         let now = board.now();
-        let queue_us = spec.rate.map_or(0, |rate| rate.time_for(emulator.queued()).as_micros() as u64);
         let beside = flows[1..].iter().map(|flow| flow.board.taken()).sum();
-        ran.points.push((now, board.taken(), beside, queue_us, (flows[0].sampler)()));
-        let over = match (task.rate, board.first()) {
-            (Some(_), _) => board.taken() >= task.count().into() || now > paced_until + nanos(PATIENCE),
-            (None, Some(first)) => now >= first + nanos(Duration::from_secs(task.seconds)),
-            (None, None) if now > nanos(PATIENCE) => return Err("nothing arrived".into()),
-            (None, None) => false,
+        ran.points.push((now, board.taken(), beside, emulator.queued(), (flows[0].sampler)()));
+        // A drain counts from its first record on.
+        let Some(from) = task.rate.map_or(board.first(), |_| Some(nanos(PACED_AFTER))) else {
+            match now > nanos(PATIENCE) {
+                true => return Err("nothing arrived".into()),
+                false => continue,
+            }
         };
-        if over {
+        (ran.from, ran.until) = (from, from + length);
+        emulator.begin(road.start + Duration::from_nanos(from));
+        while let Some(nth) = late.pop_if(|nth| from + nanos(task.flows[*nth].1) <= now) {
+            flows.push(road.begin(nth)?);
+        }
+        let all = task.rate.is_some() && board.taken() >= task.count().into();
+        let patience = task.rate.map_or(Duration::ZERO, |_| PATIENCE);
+        if all || now >= ran.until + nanos(patience) {
             break;
         }
     }
     let log = board.log();
-    (ran.from, ran.until) = match (task.rate, board.first()) {
-        (None, Some(first)) => (first, first + nanos(Duration::from_secs(task.seconds))),
-        _ => (PACED_AFTER.as_nanos() as u64, paced_until),
-    };
     ran.taken = log.iter().rfind(|(at, _)| *at <= ran.until).map_or(0, |(_, taken)| *taken);
     if task.rate.is_some() {
         let waits = waits(&board.offered(), &log);

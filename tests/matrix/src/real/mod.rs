@@ -18,6 +18,7 @@ use stayfast_units::Time;
 use std::fmt;
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 /// The first argument that makes the program a child.
 pub const CHILD: &str = "real-run";
@@ -68,8 +69,10 @@ struct Task {
     rate: Option<u32>,
     size: usize,
     seconds: u64,
-    /// The one that is measured, then those beside.
-    flows: Vec<Kind>,
+    /// The one that is measured, then those beside, and how long after the first record each begins.
+    flows: Vec<(Kind, Duration)>,
+    /// What the path becomes, and how long after the first record.
+    changes: Vec<(Duration, String)>,
 }
 
 /// A run, as the child tells of it. Times are nanoseconds of its own clock.
@@ -82,7 +85,8 @@ struct Ran {
     waits: Option<Vec<u64>>,
     missing: u64,
     dropped: u64,
-    /// When, records taken, those of the others, microseconds in the queue, the sender.
+    marked: u64,
+    /// When, records taken, those of the others, bytes in the queue, the sender.
     points: Vec<(u64, u64, u64, u64, Sample)>,
     /// How late packets left: p50, p99, p99.9.
     late_us: [u64; 3],
@@ -106,17 +110,7 @@ pub fn present() -> Result<Vec<Kind>, Failure> {
 /// # Errors
 /// No outcome: why.
 pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, Failure> {
-    let rate = match cell.load {
-        Load::Drain => None,
-        Load::Rate(rate) => Some(rate),
-    };
-    let plain = cell.beside.iter().all(|beside| beside.from.is_zero() && beside.line.is_empty());
-    if !(plain && cell.line.is_empty() && cell.after.is_zero() && cell.changes.is_empty()) {
-        let why = "real paths do not change under way, and flows have no lines of their own; leave --real out";
-        return Err(Failure::Failed(format!("{}: {why}", cell.name)));
-    }
-    let flows = [peer].into_iter().chain(cell.beside.iter().map(|beside| beside.peer)).collect();
-    let task = Task { path: cell.path.clone(), seed, rate, size: cell.size, seconds, flows };
+    let task = task(cell, seconds, peer, seed)?;
     let mut latest = 0;
     for tries in 1..=TRIES {
         match ask(&Request::Run(task.clone()))? {
@@ -131,6 +125,27 @@ pub fn run(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Outcome, 
     }
     let ms = latest / 1_000;
     Err(Failure::TooBusy(format!("{}, {peer}: packets left {ms} ms late, {TRIES} times; try --jobs 1", cell.name)))
+}
+
+/// What the child is told of a cell.
+fn task(cell: &Cell, seconds: u64, peer: Kind, seed: u64) -> Result<Task, Failure> {
+    let rate = match cell.load {
+        Load::Drain => None,
+        Load::Rate(rate) => Some(rate),
+    };
+    let refused = [
+        (!cell.line.is_empty() || cell.beside.iter().any(|beside| !beside.line.is_empty()), "`line`"),
+        (!cell.after.is_zero(), "`after`"),
+        (cell.changes.iter().any(|change| change.rebind), "`rebind`"),
+    ];
+    if let Some((_, word)) = refused.into_iter().find(|(is_there, _)| *is_there) {
+        let why = format!("{}: {word} is for simulated paths only; leave --real out, or this cell", cell.name);
+        return Err(Failure::Failed(why));
+    }
+    let beside = cell.beside.iter().map(|beside| (beside.peer, beside.from));
+    let flows = [(peer, Duration::ZERO)].into_iter().chain(beside).collect();
+    let changes = cell.changes.iter().filter_map(|change| Some((change.at, change.path.clone()?))).collect();
+    Ok(Task { path: cell.path.clone(), seed, rate, size: cell.size, seconds, flows, changes })
 }
 
 fn ask(request: &Request) -> Result<Reply, Failure> {
@@ -172,21 +187,19 @@ pub fn child() -> ExitCode {
 }
 
 fn outcome(cell: &Cell, peer: Kind, seed: u64, tries: u32, ran: Ran) -> Outcome {
-    let ceiling = cell.path().ok().and_then(|spec| measure::ceiling(&spec));
-    let point = |&(at, taken, beside, queue_us, sample): &(u64, u64, u64, u64, Sample)| Point {
-        at: Time::from_nanos(at),
-        taken,
-        beside,
-        queue_us,
-        ceiling,
-        sample,
+    let from = Time::from_nanos(ran.from);
+    let point = |&(at, taken, beside, queued, sample): &(u64, u64, u64, u64, Sample)| {
+        let at = Time::from_nanos(at);
+        let spec = cell.path_at(at - from);
+        let queue_us = spec.and_then(|spec| spec.rate).map_or(0, |rate| rate.time_for(queued).as_micros() as u64);
+        Point { at, taken, beside, queue_us, ceiling: spec.as_ref().and_then(measure::ceiling), sample }
     };
-    let span = (Time::from_nanos(ran.from), Time::from_nanos(ran.until));
+    let span = (from, Time::from_nanos(ran.until));
     let latency = ran.waits.map(|waits| measure::summary(waits, ran.missing));
     let mut outcome = Outcome::of(cell, (peer, seed), span, ran.points.iter().map(point).collect(), latency);
     outcome.points = thinned(outcome.points);
     let real = Real { late_us: ran.late_us, waited_permille: ran.waited_permille, tries };
-    Outcome { dropped: ran.dropped, real: Some(real), ..outcome }
+    Outcome { dropped: ran.dropped, marked: ran.marked, real: Some(real), ..outcome }
 }
 
 /// A sentence on how exact the runs were.
@@ -203,4 +216,34 @@ pub fn exactness(outcomes: &[Outcome]) -> String {
         worst(|real| real.late_us[2]),
         worst(|real| real.waited_permille),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn what_real_paths_cannot_do_is_named() {
+        let task = |words: &str| {
+            let text = format!("seconds = 15\n[[cell]]\nname = 'x'\npath = 'rtt=20ms'\n{words}");
+            task(&Plan::parse(&text).expect("a valid plan").cells[0], 15, Kind::Stayfast, 7)
+        };
+        let words = "beside = [{ peer = 'tcp', from = 2 }]\nchange = [{ at = 5, path = 'rtt=20ms mtu=1280' }]";
+        let told = task(words).expect("real paths can do this");
+        assert_eq!(told.flows, [(Kind::Stayfast, Duration::ZERO), (Kind::Tcp, Duration::from_secs(2))]);
+        assert_eq!(told.changes, [(Duration::from_secs(5), String::from("rtt=20ms mtu=1280"))]);
+        for (words, word) in [
+            ("line = 'rtt=60ms'", "line"),
+            ("beside = [{ peer = 'tcp', line = 'rtt=60ms' }]", "line"),
+            ("beside = ['tcp']\nafter = 4", "after"),
+            ("change = [{ at = 5, rebind = true }]", "rebind"),
+        ] {
+            let why = format!("x: `{word}` is for simulated paths only; leave --real out, or this cell");
+            assert_eq!(task(words).err(), Some(Failure::Failed(why)), "{words}");
+        }
+        let real = concat!(env!("CARGO_MANIFEST_DIR"), "/../plans/real.toml");
+        let plan = Plan::read(real.as_ref()).expect("it is valid");
+        assert!(plan.cells.iter().all(|cell| super::task(cell, 15, Kind::Tcp, 1).is_ok()));
+    }
 }
