@@ -73,7 +73,8 @@ fn ours_comes_back_after_the_mtu_of_a_real_path_has_shrunk() {
     let mut seen = Vec::new();
     for _ in 0..ATTEMPTS {
         let Some(outcome) = run("20 mtu shrink", "stayfast") else { return };
-        assert!(outcome["dropped"].as_u64() > Some(0), "there is something to come back from: {outcome}");
+        // A window of full packets vanishes; a path that stays drops a handful at its queue.
+        assert!(outcome["dropped"].as_u64() > Some(30), "there is something to come back from: {outcome}");
         let back = outcome["back_ms"].as_u64();
         if back.is_some_and(|ms| ms <= 4_000) {
             return;

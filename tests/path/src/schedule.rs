@@ -59,3 +59,20 @@ impl Schedule {
         &self.later
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_come_in_order_of_time_however_they_are_given() {
+        let spec = |rtt: u64| PathSpec { rtt: Duration::from_millis(rtt), ..PathSpec::default() };
+        let schedule =
+            [(7, 70), (3, 30), (5, 50), (3, 31)].into_iter().fold(Schedule::new(spec(1)), |schedule, (s, rtt)| {
+                schedule.then(Duration::from_secs(s), spec(rtt)).expect("a round trip may change")
+            });
+        let rtt = |s| schedule.at(Duration::from_secs(s)).rtt.as_millis();
+        assert_eq!([0, 2, 3, 4, 5, 6, 7, 9].map(rtt), [1, 1, 31, 31, 50, 50, 70, 70]);
+        assert!(schedule.changes().is_sorted_by_key(|(after, _)| *after));
+    }
+}
