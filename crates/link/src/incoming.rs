@@ -207,11 +207,11 @@ impl Incoming {
         self.skip_to(self.cursor.next);
     }
 
-    /// What of `run` lies beyond the cursor. The buffers of one that lies below are used again.
+    /// What of `run` lies beyond the cursor. The buffers of one that lies below are used again, if nobody else has them.
     fn rest(&mut self, run: Run) -> Option<Run> {
         let next = self.cursor.next;
         if run.end() <= next {
-            let (first, ends, bytes, _) = run.into_parts();
+            let (first, ends, bytes, _) = run.into_parts()?;
             self.bytes.recycle(Assembled { first, ends, bytes, holes: Vec::new() });
             return None;
         }

@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use stayfast_units::RecordNumber;
 
@@ -41,7 +42,7 @@ pub struct RunFull;
 #[error("the parts do not make a run")]
 pub struct BadRun;
 
-/// Consecutive records of one stream, bodies back to back in one buffer.
+/// Consecutive records of one stream, bodies back to back in one buffer. A clone shares the buffer.
 ///
 /// ```
 /// use stayfast_store::{Hole, Item, Run};
@@ -59,6 +60,11 @@ pub struct BadRun;
 pub struct Run {
     /// Number of the first record.
     pub first: RecordNumber,
+    parts: Arc<Parts>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Parts {
     /// `ends[i]` is where the body of record `first + i` ends in `bytes`.
     ends: Vec<u32>,
     bytes: Vec<u8>,
@@ -75,27 +81,31 @@ impl Run {
     /// A run from its parts. `ends` ascend and the last equals the length of `bytes`; `holes` ascend, lie in the run
     /// and have empty bodies.
     pub fn from_parts(first: RecordNumber, ends: Vec<u32>, bytes: Vec<u8>, holes: Holes) -> Result<Run, BadRun> {
-        let run = Run { first, ends, bytes, holes };
-        let numbers_end = first.0.checked_add(run.ends.len() as u64).ok_or(BadRun)?;
-        let ends_fit = run.ends.is_sorted() && run.ends.last().map_or(0, |&end| end as usize) == run.bytes.len();
-        let holes_fit = run.holes.is_sorted_by(|a, b| a.0 < b.0)
-            && run.holes.iter().all(|&(n, _)| n >= first && n.0 < numbers_end && run.range(n).is_empty());
+        let numbers_end = first.0.checked_add(ends.len() as u64).ok_or(BadRun)?;
+        let ends_fit = ends.is_sorted() && ends.last().map_or(0, |&end| end as usize) == bytes.len();
+        let run = Run { first, parts: Arc::new(Parts { ends, bytes, holes }) };
+        let holes = &run.parts.holes;
+        let holes_fit = holes.is_sorted_by(|a, b| a.0 < b.0)
+            && holes.iter().all(|&(n, _)| n >= first && n.0 < numbers_end && run.range(n).is_empty());
         if ends_fit && holes_fit { Ok(run) } else { Err(BadRun) }
     }
 
-    /// The parts: first number, ends, bodies, holes; as [`from_parts`](Run::from_parts) takes them.
-    pub fn into_parts(self) -> (RecordNumber, Vec<u32>, Vec<u8>, Holes) {
-        (self.first, self.ends, self.bytes, self.holes)
+    /// The parts: first number, ends, bodies, holes; as [`from_parts`](Run::from_parts) takes them. `None` if a clone
+    /// still shares them.
+    pub fn into_parts(self) -> Option<(RecordNumber, Vec<u32>, Vec<u8>, Holes)> {
+        let Parts { ends, bytes, holes } = Arc::try_unwrap(self.parts).ok()?;
+        Some((self.first, ends, bytes, holes))
     }
 
     /// Adds a record after the last.
     pub fn push(&mut self, body: &[u8]) -> Result<(), RunFull> {
-        let end = u32::try_from(self.bytes.len() + body.len()).map_err(|_| RunFull)?;
+        let end = u32::try_from(self.byte_len() + body.len()).map_err(|_| RunFull)?;
         if self.end().0 == u64::MAX {
             return Err(RunFull);
         }
-        self.bytes.extend_from_slice(body);
-        self.ends.push(end);
+        let parts = Arc::make_mut(&mut self.parts);
+        parts.bytes.extend_from_slice(body);
+        parts.ends.push(end);
         Ok(())
     }
 
@@ -103,7 +113,7 @@ impl Run {
     pub fn push_hole(&mut self, hole: Hole) -> Result<(), RunFull> {
         let number = self.end();
         self.push(&[])?;
-        self.holes.push((number, hole));
+        Arc::make_mut(&mut self.parts).holes.push((number, hole));
         Ok(())
     }
 
@@ -115,24 +125,45 @@ impl Run {
         }
     }
 
+    /// The same under other numbers, from `first` on. Shares the bodies.
+    ///
+    /// ```
+    /// use stayfast_store::Run;
+    /// use stayfast_units::RecordNumber;
+    ///
+    /// let mut run = Run::new(RecordNumber(7));
+    /// run.push(b"body")?;
+    /// assert_eq!(run.renumbered(RecordNumber(9)).body(RecordNumber(9)), b"body");
+    /// # Ok::<(), stayfast_store::RunFull>(())
+    /// ```
+    #[must_use]
+    pub fn renumbered(&self, first: RecordNumber) -> Run {
+        let mut run = Run { first, parts: self.parts.clone() };
+        if !run.parts.holes.is_empty() {
+            let holes = &mut Arc::make_mut(&mut run.parts).holes;
+            holes.iter_mut().for_each(|(n, _)| *n = first.plus(n.0 - self.first.0));
+        }
+        run
+    }
+
     /// How many numbers it spans, holes included.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.parts.ends.len()
     }
 
     /// True if it spans no number.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.parts.ends.is_empty()
     }
 
     /// The number after the last.
     pub fn end(&self) -> RecordNumber {
-        self.first.plus(self.ends.len() as u64)
+        self.first.plus(self.parts.ends.len() as u64)
     }
 
     /// Bytes of all bodies.
     pub fn byte_len(&self) -> usize {
-        self.bytes.len()
+        self.parts.bytes.len()
     }
 
     /// Bytes of the bodies from `number` on.
@@ -155,7 +186,7 @@ impl Run {
 
     /// The bodies, back to back.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.parts.bytes
     }
 
     /// What is at `number`; `None` outside the run.
@@ -163,9 +194,9 @@ impl Run {
         if number < self.first || number >= self.end() {
             return None;
         }
-        Some(match self.holes.binary_search_by_key(&number, |&(n, _)| n) {
-            Ok(i) => Item::Hole(number, self.holes[i].1),
-            Err(_) => Item::Record(number, &self.bytes[self.range(number)]),
+        Some(match self.parts.holes.binary_search_by_key(&number, |&(n, _)| n) {
+            Ok(i) => Item::Hole(number, self.parts.holes[i].1),
+            Err(_) => Item::Record(number, &self.parts.bytes[self.range(number)]),
         })
     }
 
@@ -179,12 +210,12 @@ impl Run {
 
     /// All items in order.
     pub fn iter(&self) -> impl Iterator<Item = Item<'_>> {
-        let mut holes = self.holes.iter().peekable();
-        self.ends.iter().enumerate().map(move |(i, &end)| {
+        let mut holes = self.parts.holes.iter().peekable();
+        self.parts.ends.iter().enumerate().map(move |(i, &end)| {
             let number = self.first.plus(i as u64);
             match holes.next_if(|&&(n, _)| n == number) {
                 Some(&(n, hole)) => Item::Hole(n, hole),
-                None => Item::Record(number, &self.bytes[self.start(i)..end as usize]),
+                None => Item::Record(number, &self.parts.bytes[self.start(i)..end as usize]),
             }
         })
     }
@@ -205,17 +236,17 @@ impl Run {
     /// ```
     pub fn hole_ranges(&self) -> impl Iterator<Item = (RecordNumber, u64, Hole)> {
         let next = |a: &(RecordNumber, Hole), b: &(RecordNumber, Hole)| b.0 == a.0.next() && b.1 == a.1;
-        self.holes.chunk_by(next).map(|chunk| (chunk[0].0, chunk.len() as u64, chunk[0].1))
+        self.parts.holes.chunk_by(next).map(|chunk| (chunk[0].0, chunk.len() as u64, chunk[0].1))
     }
 
     fn start(&self, index: usize) -> usize {
-        index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+        index.checked_sub(1).map_or(0, |before| self.parts.ends[before] as usize)
     }
 
     /// Only for numbers in the run.
     fn range(&self, number: RecordNumber) -> core::ops::Range<usize> {
         let i = (number.0 - self.first.0) as usize;
-        self.start(i)..self.ends[i] as usize
+        self.start(i)..self.parts.ends[i] as usize
     }
 }
 
@@ -237,6 +268,18 @@ mod tests {
         let twice = vec![(n(5), Hole::Gap), (n(5), Hole::Gap)];
         assert_eq!(Run::from_parts(n(5), vec![0, 0], vec![], twice), Err(BadRun));
         assert_eq!(Run::from_parts(n(u64::MAX), vec![0], vec![], vec![]), Err(BadRun), "numbers end");
+    }
+
+    #[test]
+    fn a_clone_shares_the_bodies_until_one_of_the_two_grows() {
+        let mut run = Run::new(RecordNumber(0));
+        run.push(b"body").unwrap();
+        let mut clone = run.clone();
+        assert_eq!(run.bytes().as_ptr(), clone.bytes().as_ptr());
+        assert_eq!(run.clone().into_parts(), None, "its buffers are in use");
+        clone.push(b"more").unwrap();
+        assert_eq!((run.bytes(), clone.bytes()), (&b"body"[..], &b"bodymore"[..]));
+        assert!(run.into_parts().is_some());
     }
 
     #[test]

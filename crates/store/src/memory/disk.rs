@@ -10,7 +10,7 @@ use stayfast_units::RecordNumber;
 pub(super) struct Disk {
     pub streams: BTreeMap<Arc<str>, Stream>,
     pub cursors: BTreeMap<CursorKey, Position>,
-    pub effects: BTreeMap<CursorKey, Vec<Arc<Run>>>,
+    pub effects: BTreeMap<CursorKey, Vec<Run>>,
     pub notes: BTreeMap<String, String>,
     pub peers: BTreeMap<String, String>,
 }
@@ -30,15 +30,15 @@ pub(super) struct Stream {
 #[derive(Clone, Debug)]
 struct Row {
     origin: Origin,
-    run: Arc<Run>,
+    run: Run,
 }
 
 /// One transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Write {
-    Append { stream: Arc<str>, origin: Origin, run: Arc<Run> },
+    Append { stream: Arc<str>, origin: Origin, run: Run },
     Trim { stream: Arc<str>, to: RecordNumber },
-    Deliver { key: CursorKey, to: Position, run: Arc<Run> },
+    Deliver { key: CursorKey, to: Position, run: Option<Run> },
     Note { key: String, value: String },
     Peer { name: String, address: String },
 }
@@ -70,7 +70,9 @@ impl Disk {
             }
             Write::Deliver { key, to, run } => {
                 self.cursors.insert(key.clone(), *to);
-                self.effects.entry(key.clone()).or_default().push(run.clone());
+                if let Some(run) = run {
+                    self.effects.entry(key.clone()).or_default().push(run.clone());
+                }
             }
             Write::Note { key, value } => {
                 self.notes.insert(key.clone(), value.clone());
@@ -125,7 +127,7 @@ impl Disk {
             }
         }
         s.bytes -= (row.run.byte_len() - run.byte_len()) as u64;
-        row.run = Arc::new(run);
+        row.run = run;
         true
     }
 }

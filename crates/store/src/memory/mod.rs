@@ -44,6 +44,7 @@ pub struct Memory {
     id: StoreId,
     limits: Limits,
     level: Level,
+    keeps_effects: bool,
     /// What a power cut leaves at least.
     disk: Disk,
     /// Written since, oldest first; a power cut leaves any part of it.
@@ -96,6 +97,7 @@ impl Memory {
             id: StoreId(session.draw() | 1),
             limits: Limits::default(),
             level: Level::Power,
+            keeps_effects: true,
             disk: Disk::default(),
             unsynced: VecDeque::new(),
             now: Disk::default(),
@@ -119,6 +121,14 @@ impl Memory {
     #[must_use]
     pub fn with_level(mut self, level: Level) -> Memory {
         self.level = level;
+        self
+    }
+
+    /// Its application looks at what is delivered and keeps nothing: [`effects`](Memory::effects) are empty. For runs
+    /// whose bodies would fill the memory.
+    #[must_use]
+    pub fn without_effects(mut self) -> Memory {
+        self.keeps_effects = false;
         self
     }
 
@@ -179,6 +189,27 @@ impl Memory {
         self.disk.punch(stream, number, hole) && self.now.punch(stream, number, hole)
     }
 
+    /// As [`Outbox::append`], of records that the caller has in a run, whatever their numbers in it. Their bodies are
+    /// shared, so that a long backlog of equal records takes no memory.
+    ///
+    /// # Errors
+    /// As [`Outbox::append`].
+    pub fn append_run(&mut self, stream: &str, run: &Run) -> Result<Appended, AppendError> {
+        let records: Vec<&[u8]> = run.iter().map(|item| run.body(item.number())).collect();
+        self.limits.check(stream, &records, self.now.bytes())?;
+        self.number(stream, run)
+    }
+
+    /// Appends what the limits allow.
+    fn number(&mut self, stream: &str, run: &Run) -> Result<Appended, AppendError> {
+        let outcome = self.meet(On::Append)?;
+        let name = self.now.name(stream);
+        let (next, tail) = self.now.streams.get(stream).map_or_else(Default::default, |s| (s.next, s.tail));
+        let origin = self.session.origin(&name, tail, next);
+        self.write(Write::Append { stream: name, origin, run: run.renumbered(next) }, outcome)?;
+        Ok(Appended { first: next, count: run.len() as u32, origin })
+    }
+
     /// Another session has written: [`Outbox::changed`] will say so.
     pub fn touch(&mut self) {
         self.changed = true;
@@ -234,17 +265,11 @@ impl Outbox for Memory {
 
     fn append(&mut self, stream: &str, records: &[&[u8]]) -> Result<Appended, AppendError> {
         self.limits.check(stream, records, self.now.bytes())?;
-        let outcome = self.meet(On::Append)?;
-        let name = self.now.name(stream);
-        let (next, tail) = self.now.streams.get(stream).map_or_else(Default::default, |s| (s.next, s.tail));
-        let origin = self.session.origin(&name, tail, next);
-        let mut run = Run::new(next);
+        let mut run = Run::new(RecordNumber::ZERO);
         for record in records {
             run.push(record).map_err(|_| AppendError::Batch { records: records.len(), bytes: run.byte_len() })?;
         }
-        let count = run.len() as u32;
-        self.write(Write::Append { stream: name, origin, run: Arc::new(run) }, outcome)?;
-        Ok(Appended { first: next, count, origin })
+        self.number(stream, &run)
     }
 
     fn tails(&mut self) -> Result<Vec<Tail>, StoreError> {
@@ -301,7 +326,8 @@ impl Inbox for Memory {
         if at != d.from {
             return Ok(Accepted::Raced(at));
         }
-        self.write(Write::Deliver { key: d.key.clone(), to: d.to, run: Arc::new(d.run.clone()) }, outcome)?;
+        let run = self.keeps_effects.then(|| d.run.clone());
+        self.write(Write::Deliver { key: d.key.clone(), to: d.to, run }, outcome)?;
         // A race that was lost: another node has stored these very records a moment before.
         Ok(if outcome == Outcome::Races { Accepted::Raced(d.to) } else { Accepted::Fresh })
     }

@@ -2,9 +2,9 @@ use super::{Flow, Place, Sample};
 use crate::plan::Cell;
 use stayfast_seal::Identity;
 use stayfast_sim::{Handle, NodeId, World};
-use stayfast_store::{Memory, Outbox};
+use stayfast_store::{Memory, Run};
 use stayfast_tests::{Entropy, Machine, Part};
-use stayfast_units::Time;
+use stayfast_units::{RecordNumber, Time};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Records of one append.
@@ -24,12 +24,10 @@ impl Stayfast {
         let entropy = |run| Entropy::new(place.seed, run);
         let (ours, theirs) = (Identity::generate(&mut entropy(1)), Identity::generate(&mut entropy(2)));
         let mut outbox = Memory::new(place.seed ^ 0x5e4d);
-        append(cell.size, records, |bodies| {
-            outbox.append(STREAM, bodies).expect("a model store takes records");
-        });
+        append(&mut outbox, cell.size, records);
         let (now, part) = (place.world.now(), Part::Sender(address(2)));
         let sender = Machine::new(now, part, (&ours, theirs.public()), outbox, entropy(3));
-        let inbox = Memory::new(place.seed ^ 0x4ec1);
+        let inbox = Memory::new(place.seed ^ 0x4ec1).without_effects();
         let receiver = Machine::new(now, Part::Receiver(None), (&theirs, ours.public()), inbox, entropy(4));
         let sender = place.world.add(&format!("stayfast {} sender", place.flow), address(1), sender);
         let receiver = place.world.add(&format!("stayfast {} receiver", place.flow), address(2), receiver);
@@ -41,21 +39,27 @@ impl Stayfast {
 
 const STREAM: &str = "log";
 
-/// `records` records of `size` bytes, in runs.
-fn append(size: usize, records: u64, mut take: impl FnMut(&[&[u8]])) {
+/// `records` records of `size` bytes, in runs that all share their bodies.
+fn append(outbox: &mut Memory, size: usize, records: u64) {
     let body = vec![7; size];
     let mut left = records;
+    let mut run = Run::new(RecordNumber::ZERO);
     while left > 0 {
-        let run = left.min(RUN);
-        take(&vec![&body[..]; run as usize]);
-        left -= run;
+        let count = left.min(RUN);
+        if run.len() as u64 != count {
+            run = Run::new(RecordNumber::ZERO);
+            (0..count).for_each(|_| run.push(&body).expect("a run has room for them"));
+        }
+        outbox.append_run(STREAM, &run).expect("a model store takes records");
+        left -= count;
     }
 }
 
 impl Flow for Stayfast {
     fn offer(&mut self, world: &mut World, records: u64) {
         if let Some(machine) = world.node_mut(self.sender) {
-            append(self.size, records, |bodies| machine.append(STREAM, bodies));
+            let body = vec![7; self.size];
+            machine.append(STREAM, &vec![&body[..]; records as usize]);
         }
     }
 
