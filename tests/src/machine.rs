@@ -1,7 +1,7 @@
 use stayfast_link::{Config, Event, Inbound, Node as Link, Outbound, PeerId, Role, Transmit};
 use stayfast_seal::{Identity, PublicKey, Sessions};
 use stayfast_sim::{Datagram, Ecn, Node, Poll};
-use stayfast_store::{Inbox, Memory, Outbox, StoreDone, perform};
+use stayfast_store::{Inbox, Memory, Outbox, StoreDone, StoreOp, perform};
 /// Random bytes for the simulator: replayable from the seed, never the same for two runs.
 pub use stayfast_testkit::SplitMix as Entropy;
 use stayfast_units::{RecordNumber, RunId, Time};
@@ -120,12 +120,8 @@ impl Machine {
         }
         while let Some((_, op)) = self.link.poll_store() {
             // One model store is outbox and inbox at once; an operation needs one of them.
-            let is_inbox =
-                matches!(op, stayfast_store::StoreOp::Deliver(_) | stayfast_store::StoreOp::ReadCursor { .. });
-            let records = match &op {
-                stayfast_store::StoreOp::Deliver(delivery) => delivery.run.len() as u64,
-                _ => 0,
-            };
+            let is_inbox = matches!(op, StoreOp::Deliver(_) | StoreOp::ReadCursor { .. });
+            let records = if let StoreOp::Deliver(delivery) = &op { delivery.run.len() as u64 } else { 0 };
             let done = match is_inbox {
                 true => perform(op, None, Some(&mut self.store)),
                 false => perform(op, Some(&mut self.store), None),
@@ -144,7 +140,10 @@ impl Machine {
         }
         while let Some((_, event)) = self.link.poll_event() {
             if let Event::Stored { stream, next } = &event {
-                self.stored.insert(stream.to_string(), *next);
+                match self.stored.get_mut(&**stream) {
+                    Some(stored) => *stored = *next,
+                    None => _ = self.stored.insert(stream.to_string(), *next),
+                }
             }
             if !matches!(event, Event::Stored { .. } | Event::Heard { .. }) {
                 self.events.push(event);
@@ -182,15 +181,15 @@ impl Node for Machine {
             return Poll::Transmit;
         }
         self.work(now);
-        self.link.handle_timeout(now);
-        self.work(now);
+        if self.link.handle_timeout(now) {
+            self.work(now);
+        }
         if let Some(transmit) = self.link.poll_transmit(now, &mut self.buf, SEGMENTS) {
             self.batch = Some((transmit, 0));
             self.next_segment(out);
             return Poll::Transmit;
         }
-        self.work(now);
-        let next = self.link.next_timeout(now);
+        let next = self.link.next_timeout();
         // Whoever is due must have been served, or the driver would spin.
         assert!(next.is_none_or(|(at, _)| at > now), "{next:?} is due at {now:?} and nothing was done");
         let link = next.map(|(at, _)| at);

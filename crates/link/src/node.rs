@@ -69,7 +69,9 @@ pub struct Node<S: Seal> {
     /// What each peer is granted of the memory for what comes in, bytes.
     share: usize,
     deadlines: BTreeSet<(Time, PeerId)>,
-    scheduled: BTreeMap<PeerId, Time>,
+    scheduled: BTreeMap<PeerId, (Time, Deadline)>,
+    /// Peers of which something has changed since their deadline was looked at.
+    stale: Vec<PeerId>,
     ready: VecDeque<PeerId>,
     random: Random,
     rejected: [u64; Rejected::ALL.len()],
@@ -88,6 +90,7 @@ impl<S: Seal> Node<S> {
             share: 0,
             deadlines: BTreeSet::new(),
             scheduled: BTreeMap::new(),
+            stale: Vec::new(),
             ready: VecDeque::new(),
             random: Random::new(seed),
             rejected: [0; Rejected::ALL.len()],
@@ -113,7 +116,7 @@ impl<S: Seal> Node<S> {
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.grant(self.share);
         }
-        self.touch(now, id);
+        self.touch(id);
         id
     }
 
@@ -132,10 +135,11 @@ impl<S: Seal> Node<S> {
         let Some(peer) = self.peers.remove(&id) else { return };
         self.tags.remove(&peer.seal.tag());
         self.indices.retain(|_, owner| *owner != id);
-        if let Some(at) = self.scheduled.remove(&id) {
+        if let Some((at, _)) = self.scheduled.remove(&id) {
             self.deadlines.remove(&(at, id));
         }
         self.ready.retain(|ready| *ready != id);
+        self.stale.retain(|stale| *stale != id);
         self.divide();
     }
 
@@ -160,7 +164,7 @@ impl<S: Seal> Node<S> {
         let peer = self.peers.get_mut(&id).ok_or(Rejected::Index)?;
         let result = peer.handle_datagram(now, from, ecn, datagram);
         self.index(id);
-        self.touch(now, id);
+        self.touch(id);
         result
     }
 
@@ -174,24 +178,29 @@ impl<S: Seal> Node<S> {
         self.indices.extend(peer.seal.indices().map(|index| (index, id)));
     }
 
-    /// Acts on every deadline that has passed.
-    pub fn handle_timeout(&mut self, now: Time) {
+    /// Acts on every deadline that has passed. True if there was one.
+    pub fn handle_timeout(&mut self, now: Time) -> bool {
+        let mut stale = core::mem::take(&mut self.stale);
+        stale.drain(..).for_each(|id| self.schedule(now, id));
+        self.stale = stale;
+        let mut any = false;
         while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.deadlines.remove(&(at, id));
             self.scheduled.remove(&id);
             if let Some(peer) = self.peers.get_mut(&id) {
                 peer.handle_timeout(now);
                 self.mark_ready(id);
+                any = true;
             }
         }
+        any
     }
 
     /// When [`handle_timeout`](Node::handle_timeout) must be called, and why. `None`: not before something happens.
     /// True only after [`poll_transmit`](Node::poll_transmit) has returned `None`.
-    pub fn next_timeout(&self, now: Time) -> Option<(Time, Deadline)> {
-        let (at, id) = self.deadlines.first()?;
-        let name = self.peers.get(id)?.next_timeout(now).map_or(Deadline::Probe, |(_, name)| name);
-        Some((*at, name))
+    pub fn next_timeout(&self) -> Option<(Time, Deadline)> {
+        let (_, id) = self.deadlines.first()?;
+        self.scheduled.get(id).copied()
     }
 
     /// Writes datagrams for one destination into `buf`, equal segments one behind the other, at most
@@ -214,7 +223,7 @@ impl<S: Seal> Node<S> {
     pub fn send_failed(&mut self, now: Time, transmit: &Transmit) {
         if let Some(peer) = self.peers.get_mut(&transmit.peer) {
             peer.unsent(now, transmit.first, transmit.last);
-            self.touch(now, transmit.peer);
+            self.touch(transmit.peer);
         }
     }
 
@@ -227,7 +236,7 @@ impl<S: Seal> Node<S> {
     pub fn handle_store(&mut self, now: Time, id: PeerId, done: StoreDone) {
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.handle_store(now, done);
-            self.touch(now, id);
+            self.touch(id);
         }
     }
 
@@ -240,7 +249,8 @@ impl<S: Seal> Node<S> {
     pub fn appended(&mut self, now: Time, id: PeerId, stream: &Arc<str>, next: RecordNumber) {
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.appended(now, stream, next);
-            self.touch(now, id);
+            self.schedule(now, id);
+            self.mark_ready(id);
         }
     }
 
@@ -248,7 +258,7 @@ impl<S: Seal> Node<S> {
     pub fn set_addresses(&mut self, now: Time, id: PeerId, addresses: Vec<SocketAddr>) {
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.set_addresses(now, addresses);
-            self.touch(now, id);
+            self.touch(id);
         }
     }
 
@@ -256,7 +266,7 @@ impl<S: Seal> Node<S> {
     pub fn wake(&mut self, now: Time, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.wake(now);
-            self.touch(now, id);
+            self.touch(id);
         }
     }
 
@@ -270,8 +280,10 @@ impl<S: Seal> Node<S> {
         Rejected::ALL.into_iter().map(|reason| (reason, self.rejected[reason as usize]))
     }
 
-    fn touch(&mut self, now: Time, id: PeerId) {
-        self.schedule(now, id);
+    fn touch(&mut self, id: PeerId) {
+        if !self.stale.contains(&id) {
+            self.stale.push(id);
+        }
         self.mark_ready(id);
     }
 
@@ -282,18 +294,19 @@ impl<S: Seal> Node<S> {
     }
 
     fn schedule(&mut self, now: Time, id: PeerId) {
-        let at = self.peers.get(&id).and_then(|peer| peer.next_timeout(now)).map(|(at, _)| at);
+        self.stale.retain(|stale| *stale != id);
+        let next = self.peers.get(&id).and_then(|peer| peer.next_timeout(now));
         let old = self.scheduled.get(&id).copied();
-        if at == old {
+        if next == old {
             return;
         }
-        if let Some(old) = old {
+        if let Some((old, _)) = old {
             self.deadlines.remove(&(old, id));
             self.scheduled.remove(&id);
         }
-        if let Some(at) = at {
+        if let Some((at, name)) = next {
             self.deadlines.insert((at, id));
-            self.scheduled.insert(id, at);
+            self.scheduled.insert(id, (at, name));
         }
     }
 }

@@ -134,7 +134,7 @@ impl Rig {
 
     fn serve(&mut self, end: usize, buf: &mut [u8]) {
         let now = self.now;
-        counted(&mut self.counts.packets, || self.nodes[end].0.handle_timeout(now));
+        counted(&mut self.counts.packets, || _ = self.nodes[end].0.handle_timeout(now));
         self.store(end);
         loop {
             let node = &mut self.nodes[end].0;
@@ -164,7 +164,7 @@ impl Rig {
             assert!(self.now < deadline, "stalled at {} of {next}", self.stored);
             self.serve(0, &mut buf);
             self.serve(1, &mut buf);
-            let timeouts = [0, 1].map(|end| self.nodes[end].0.next_timeout(self.now).map(|(at, _)| at));
+            let timeouts = [0, 1].map(|end| self.nodes[end].0.next_timeout().map(|(at, _)| at));
             let arrival = self.wire.first().map(|(at, ..)| *at);
             let synced = self.syncing.as_ref().map(|(at, _)| *at);
             self.now = timeouts.into_iter().chain([arrival, synced]).flatten().min().expect("something to wait for");

@@ -449,7 +449,7 @@ impl Rogue {
             out.push(buf[..transmit.len].to_vec());
             assert!(out.len() < 100, "it answers for ever");
         }
-        let next = self.node.next_timeout(self.now);
+        let next = self.node.next_timeout();
         assert!(next.is_none_or(|(at, _)| at > self.now), "{next:?} is due and nothing was done");
         self.now += MS;
         out

@@ -185,7 +185,7 @@ impl LinkThread {
 
     fn deadline(&self, now: Time) -> Option<Time> {
         let backlog = !self.inbox_backlog.is_empty() || self.peers.values().any(Peer::has_backlog);
-        let machines = || self.node.next_timeout(now).map(|(at, _)| at);
+        let machines = || self.node.next_timeout().map(|(at, _)| at);
         // While a batch waits for the kernel, nothing else can leave, and what is due stays due.
         let machines = if self.sockets.is_holding() { None } else { machines() };
         [machines, self.sockets.retry_at(), self.note_at, backlog.then(|| now + BACKLOG_RETRY)]

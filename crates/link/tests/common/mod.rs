@@ -195,7 +195,7 @@ impl End {
             self.work(now);
         }
         self.work(now);
-        let next = self.node.next_timeout(now);
+        let next = self.node.next_timeout();
         assert!(next.is_none_or(|(at, _)| at > now), "{next:?} is due at {now} and nothing was done");
     }
 }
@@ -246,7 +246,7 @@ impl Bench {
         loop {
             self.serve();
             let arrival = self.wire.front().map(|flight| flight.at);
-            let timeouts = [&self.a, &self.b].map(|end| end.node.next_timeout(self.now).map(|(at, _)| at));
+            let timeouts = [&self.a, &self.b].map(|end| end.node.next_timeout().map(|(at, _)| at));
             let next = timeouts.into_iter().chain([arrival]).flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
