@@ -44,6 +44,8 @@ pub struct Path {
     stages: Vec<Stage>,
     /// When something happens in each of them; [`Time::MAX`] for never.
     due: Vec<Time>,
+    /// The stage where something happens next, and when.
+    next: Option<(Time, usize)>,
     ready: VecDeque<Datagram>,
     pub(crate) account: Account,
 }
@@ -219,7 +221,7 @@ impl Path {
 
     /// When something happens next: a datagram comes out, or moves on inside.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.ready.is_empty() { self.next_stage().map(|(due, _)| due) } else { Some(self.now) }
+        if self.ready.is_empty() { self.next.map(|(due, _)| due) } else { Some(self.now) }
     }
 
     /// Changes the parameters of every element of this kind from `now` on. Datagrams that already wait in a
@@ -271,30 +273,29 @@ impl Path {
         self.account.pool.put(buffer);
     }
 
-    /// The stage where something happens next. At the same moment the last one goes first: what leaves a queue
-    /// makes room for what arrives.
-    fn next_stage(&self) -> Option<(Time, usize)> {
+    /// Something has changed at this stage. At the same moment the last one goes first: what leaves a queue makes room
+    /// for what arrives.
+    fn look_at(&mut self, i: usize) {
+        self.due[i] = self.stages[i].due();
         let mut next = (Time::MAX, 0);
         for (i, due) in self.due.iter().enumerate() {
             if *due <= next.0 {
                 next = (*due, i);
             }
         }
-        Some(next).filter(|(due, _)| *due < Time::MAX)
+        self.next = Some(next).filter(|(due, _)| *due < Time::MAX);
     }
 
     /// After a change that concerns any of the stages.
     fn look_again(&mut self) {
-        for (due, stage) in self.due.iter_mut().zip(&self.stages) {
-            *due = stage.due();
-        }
+        (0..self.stages.len()).for_each(|i| self.look_at(i));
     }
 
     /// Lets everything happen that is due by `now`, each at its own moment.
     fn advance(&mut self, now: Time) {
-        while let Some((due, i)) = self.next_stage().filter(|(due, _)| *due <= now) {
+        while let Some((due, i)) = self.next.filter(|(due, _)| *due <= now) {
             let packet = self.stages[i].pop(&mut self.account);
-            self.due[i] = self.stages[i].due();
+            self.look_at(i);
             if let Some(packet) = packet {
                 self.account.held -= 1;
                 self.enter(i + 1, due, packet);
@@ -318,8 +319,7 @@ impl Path {
                 }
                 Verdict::Hold if account.held < HELD_MAX => {
                     stage.hold(now, packet, account);
-                    self.due[i] = stage.due();
-                    return;
+                    return self.look_at(i);
                 }
                 Verdict::Hold => return account.drop(packet.datagram, Fate::Overflowed),
             }

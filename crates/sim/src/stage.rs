@@ -170,6 +170,11 @@ impl Stage {
                 if late { Verdict::Hold } else { Verdict::Pass }
             }
             Kind::Early(deviation, _) if deviation.span().1.is_zero() => Verdict::Pass,
+            Kind::Jitter(most, _) if most.is_zero() => Verdict::Pass,
+            // Nobody overtakes who still waits since before the time became zero.
+            Kind::OrderedJitter(most, line) | Kind::Delay(most, line) if most.is_zero() && line.due().is_none() => {
+                Verdict::Pass
+            }
             Kind::Outage(on) => drop_if(*on, Fate::Cut),
             Kind::Early(..) | Kind::Jitter(..) | Kind::OrderedJitter(..) | Kind::Delay(..) | Kind::Rate(_) => {
                 Verdict::Hold
