@@ -276,14 +276,17 @@ impl Path {
     /// Something has changed at this stage. At the same moment the last one goes first: what leaves a queue makes room
     /// for what arrives.
     fn look_at(&mut self, i: usize) {
-        self.due[i] = self.stages[i].due();
-        let mut next = (Time::MAX, 0);
-        for (i, due) in self.due.iter().enumerate() {
-            if *due <= next.0 {
-                next = (*due, i);
+        let due = self.stages[i].due();
+        self.due[i] = due;
+        match self.next {
+            // It was the next one: now it may be any.
+            Some((_, next)) if next == i => {
+                let stages = self.due.iter().enumerate().rev().map(|(i, due)| (*due, i));
+                self.next = stages.min_by_key(|(due, _)| *due).filter(|(due, _)| *due < Time::MAX);
             }
+            Some((at, next)) if due > at || due == at && i < next => {}
+            _ => self.next = Some((due, i)).filter(|(due, _)| *due < Time::MAX),
         }
-        self.next = Some(next).filter(|(due, _)| *due < Time::MAX);
     }
 
     /// After a change that concerns any of the stages.
