@@ -69,7 +69,6 @@ pub struct Node<S: Seal> {
     /// What each peer is granted of the memory for what comes in, bytes.
     share: usize,
     deadlines: BTreeSet<(Time, PeerId)>,
-    scheduled: BTreeMap<PeerId, (Time, Deadline)>,
     /// Peers of which something has changed since their deadline was looked at.
     stale: Vec<PeerId>,
     ready: VecDeque<PeerId>,
@@ -89,7 +88,6 @@ impl<S: Seal> Node<S> {
             indices: BTreeMap::new(),
             share: 0,
             deadlines: BTreeSet::new(),
-            scheduled: BTreeMap::new(),
             stale: Vec::new(),
             ready: VecDeque::new(),
             random: Random::new(seed),
@@ -135,7 +133,7 @@ impl<S: Seal> Node<S> {
         let Some(peer) = self.peers.remove(&id) else { return };
         self.tags.remove(&peer.seal.tag());
         self.indices.retain(|_, owner| *owner != id);
-        if let Some((at, _)) = self.scheduled.remove(&id) {
+        if let Some((at, _)) = peer.scheduled {
             self.deadlines.remove(&(at, id));
         }
         self.ready.retain(|ready| *ready != id);
@@ -186,8 +184,8 @@ impl<S: Seal> Node<S> {
         let mut any = false;
         while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.deadlines.remove(&(at, id));
-            self.scheduled.remove(&id);
             if let Some(peer) = self.peers.get_mut(&id) {
+                peer.scheduled = None;
                 peer.handle_timeout(now);
                 self.mark_ready(id);
                 any = true;
@@ -200,7 +198,7 @@ impl<S: Seal> Node<S> {
     /// True only after [`poll_transmit`](Node::poll_transmit) has returned `None`.
     pub fn next_timeout(&self) -> Option<(Time, Deadline)> {
         let (_, id) = self.deadlines.first()?;
-        self.scheduled.get(id).copied()
+        self.peers.get(id)?.scheduled
     }
 
     /// Writes datagrams for one destination into `buf`, equal segments one behind the other, at most
@@ -295,18 +293,18 @@ impl<S: Seal> Node<S> {
 
     fn schedule(&mut self, now: Time, id: PeerId) {
         self.stale.retain(|stale| *stale != id);
-        let next = self.peers.get(&id).and_then(|peer| peer.next_timeout(now));
-        let old = self.scheduled.get(&id).copied();
-        if next == old {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let next = peer.next_timeout(now);
+        let old = core::mem::replace(&mut peer.scheduled, next);
+        let [old, next] = [old, next].map(|at| at.map(|(at, _)| (at, id)));
+        if old == next {
             return;
         }
-        if let Some((old, _)) = old {
-            self.deadlines.remove(&(old, id));
-            self.scheduled.remove(&id);
+        if let Some(old) = old {
+            self.deadlines.remove(&old);
         }
-        if let Some((at, name)) = next {
-            self.deadlines.insert((at, id));
-            self.scheduled.insert(id, (at, name));
+        if let Some(next) = next {
+            self.deadlines.insert(next);
         }
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Peer<S> {
     random: Random,
     last_heard: Option<Time>,
     packets_received: u64,
+    /// What the node's list of deadlines has of it.
+    pub(crate) scheduled: Option<(Time, Deadline)>,
 }
 
 /// Probes to send, whatever the window says (RFC 9002, 6.2.4).
@@ -112,6 +114,7 @@ impl<S: Seal> Peer<S> {
             random,
             last_heard: None,
             packets_received: 0,
+            scheduled: None,
             config,
         };
         peer.resized();
