@@ -111,18 +111,27 @@ impl Outgoing {
         !self.halted && self.at > Position::start(self.stored)
     }
 
+    /// Where record `n` is among what is in memory.
+    fn place(&self, n: RecordNumber) -> Option<usize> {
+        // What is new is mostly in the last run.
+        let after = match self.loaded.back() {
+            Some(last) if last.run.first <= n => self.loaded.len(),
+            _ => self.loaded.partition_point(|l| l.run.first <= n),
+        };
+        after.checked_sub(1).filter(|i| n < self.loaded[*i].run.end())
+    }
+
     /// The origin and the run that hold record `n`, if they are in memory.
     pub(crate) fn find(&self, n: RecordNumber) -> Option<(Origin, &Run)> {
-        let i = self.loaded.partition_point(|l| l.run.end() <= n);
-        let loaded = self.loaded.get(i)?;
-        (n >= loaded.run.first).then_some((loaded.origin, &loaded.run))
+        let loaded = &self.loaded[self.place(n)?];
+        Some((loaded.origin, &loaded.run))
     }
 
     /// The origin of record `n`, and how far in memory its lineage goes on without a break.
     pub(crate) fn span(&self, n: RecordNumber) -> Option<(Origin, RecordNumber)> {
-        let i = self.loaded.partition_point(|l| l.run.end() <= n);
-        let origin = self.loaded.get(i).filter(|l| n >= l.run.first)?.origin;
-        let end = self.loaded.iter().skip(i).take_while(|l| l.origin == origin).last()?.run.end();
+        let i = self.place(n)?;
+        let origin = self.loaded[i].origin;
+        let end = self.loaded.range(i..).take_while(|l| l.origin == origin).last()?.run.end();
         Some((origin, end))
     }
 
