@@ -180,8 +180,8 @@ impl Run {
     /// # Ok::<(), stayfast_store::RunFull>(())
     /// ```
     pub fn bytes_from(&self, number: RecordNumber) -> usize {
-        let before = number.0.saturating_sub(self.first.0).min(self.ends.len() as u64);
-        self.bytes.len() - self.start(before as usize)
+        let before = number.0.saturating_sub(self.first.0).min(self.len() as u64);
+        self.byte_len() - self.start(before as usize)
     }
 
     /// The bodies, back to back.
