@@ -14,7 +14,7 @@ mod tidy;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use process::{Outcome, cargo, run};
+use process::{Outcome, cargo, run, run_as};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Development tasks of stayfast")]
@@ -92,25 +92,30 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::tidy(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Models => models::models(),
-        Task::Matrix { arguments } => matrix("matrix", &arguments),
-        Task::Trace { arguments } => matrix("trace", &arguments),
+        Task::Matrix { arguments } => return matrix("matrix", &arguments),
+        Task::Trace { arguments } => return matrix("trace", &arguments),
         Task::Bench { kind } => bench(kind),
         Task::Demo { arguments } => {
             run(cargo(["run", "--release", "-p", "stayfast-cli", "--", "demo"]).args(arguments))
         }
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("error: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(outcome.map(|()| ExitCode::SUCCESS))
 }
 
-/// One of the programs of the matrix.
-fn matrix(program: &str, arguments: &[String]) -> Outcome {
-    run(cargo(["run", "--release", "-p", "stayfast-matrix", "--bin", program, "--"]).args(arguments))
+fn ended(outcome: Outcome<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|message| {
+        eprintln!("error: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+/// One of the programs of the matrix, in the folder where it was asked for. Its exit code is ours.
+fn matrix(program: &str, arguments: &[String]) -> ExitCode {
+    let mut command = cargo(["run", "--release", "-p", "stayfast-matrix", "--bin", program, "--"]);
+    if let Ok(folder) = std::env::current_dir() {
+        command.current_dir(folder);
+    }
+    ended(run_as(command.args(arguments)))
 }
 
 fn bench(kind: Bench) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// What a task returns: nothing, or a sentence for a person.
 pub type Outcome<T = ()> = Result<T, String>;
@@ -17,6 +17,13 @@ pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     command
+}
+
+/// Runs a command to its end and passes its exit code on, for scripts.
+pub fn run_as(command: &mut Command) -> Outcome<ExitCode> {
+    announce(command);
+    let status = command.status().map_err(|e| format!("{}: {e}", show(command)))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// Runs a command to its end; anything but exit code 0 is an error.
@@ -78,7 +85,8 @@ pub fn run_tests(command: &mut Command, counts: &mut Counts) -> Outcome {
 }
 
 fn announce(command: &Command) {
-    println!("$ {}", show(command));
+    // Standard output is the program's own.
+    eprintln!("$ {}", show(command));
 }
 
 /// The command as a person would type it; long feature lists are cut.

@@ -14,3 +14,14 @@ pub mod report;
 pub mod run;
 pub mod table;
 pub mod trace;
+
+/// Writes to standard output. A reader that has gone, as `head` does, is no error.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print(text: &str) -> Result<(), String> {
+    match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write the results: {e}")),
+        _ => Ok(()),
+    }
+}

@@ -57,7 +57,7 @@ pub(crate) fn back(points: &[Point], (from, until): (Time, Time), (first, last):
     let is_back = |point: &&Point| {
         let records = taken(point.at + WINDOW) - point.taken;
         let carries = point.ceiling.unwrap_or(0) as f64 * WINDOW.as_secs_f64();
-        used > 0.0 && records as f64 >= 0.9 * used * carries
+        used > 0.0 && carries > 0.0 && records as f64 >= 0.9 * used * carries
     };
     after.into_iter().find(is_back).map(|point| (point.at + WINDOW - last).as_millis() as u64)
 }

@@ -18,6 +18,13 @@ pub const ALL: [&str; 6] = [
     "tests/plans/scenarios.toml",
 ];
 
+/// Seconds that a cell may run: a day.
+const LONGEST: u64 = 86_400;
+/// Records a second that a load may have: each is a step of the simulation.
+const FASTEST: u32 = 1_000_000;
+/// Flows beside the one that is measured; flows have numbers of one byte.
+const MOST_BESIDE: usize = 200;
+
 /// A set of cells and how they are run, as a TOML file has it.
 ///
 /// ```
@@ -157,7 +164,7 @@ impl Load {
     pub fn interval(self) -> Option<Duration> {
         match self {
             Load::Drain => None,
-            Load::Rate(a_second) => Some(Duration::from_secs(1) / a_second.max(1)),
+            Load::Rate(a_second) => Some(Duration::from_secs(1) / a_second.clamp(1, FASTEST)),
         }
     }
 }
@@ -195,13 +202,15 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
-    /// Reads a plan from a file.
+    /// Reads a plan from a file, from the folder of this repository if it is not in the current one.
     ///
     /// # Errors
     /// The file cannot be read, or what is in it is no plan; either names the file.
     pub fn read(path: &Path) -> Result<Plan, PlanError> {
         let wrong = |why: &dyn fmt::Display| PlanError(format!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+        let in_repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);
+        let place = if path.exists() { path } else { &in_repository };
+        let text = std::fs::read_to_string(place).map_err(|e| wrong(&e))?;
         Plan::parse(&text).map_err(|e| wrong(&e))
     }
 
@@ -211,13 +220,19 @@ impl Plan {
     /// What is wrong, and in which cell.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|e| PlanError(e.to_string()))?;
+        if plan.cells.is_empty() {
+            return Err(PlanError("it has no cell".into()));
+        }
         for (i, cell) in plan.cells.iter().enumerate() {
             let wrong = |why: String| PlanError(format!("cell {}: {why}", cell.name));
             if plan.cells[..i].iter().any(|other| other.name == cell.name) {
                 return Err(wrong("there is another of this name".into()));
             }
-            if plan.seconds(cell) == 0 || plan.seeds(cell).is_empty() {
-                return Err(wrong("it needs at least a second and a seed".into()));
+            if !(1..=LONGEST).contains(&plan.seconds(cell)) || plan.seeds(cell).is_empty() {
+                return Err(wrong(format!("it needs a seed, and from 1 to {LONGEST} seconds")));
+            }
+            if has_twice(plan.seeds(cell)) || has_twice(plan.named(cell)) {
+                return Err(wrong("a seed or a transport is there twice".into()));
             }
             cell.check(plan.seconds(cell)).map_err(wrong)?;
         }
@@ -242,9 +257,13 @@ impl Plan {
 
     /// Those of them that can carry its load in the simulator.
     pub fn peers(&self, cell: &Cell) -> Vec<Kind> {
+        self.named(cell).iter().copied().filter(|peer| self.suits(cell, *peer)).collect()
+    }
+
+    /// Whether the simulator's model of a transport can do what a cell asks.
+    pub fn suits(&self, cell: &Cell, peer: Kind) -> bool {
         let rebinds = cell.changes.iter().any(|change| change.rebind);
-        let suits = |peer: &Kind| peer.carries(cell.load) && !(rebinds && *peer == Kind::Tcp);
-        self.named(cell).iter().copied().filter(suits).collect()
+        peer.carries(cell.load) && !(rebinds && peer == Kind::Tcp)
     }
 
     /// How long a cell runs when time is short: a third, and no less than three seconds after whatever happens in it.
@@ -283,10 +302,29 @@ impl Cell {
         rates.max().unwrap_or(0).saturating_mul(seconds) / self.size as u64 + 1
     }
 
+    /// Whether the simulator has models of all that run beside.
+    ///
+    /// # Errors
+    /// The one that it has none of.
+    pub fn check_simulated(&self) -> Result<(), PlanError> {
+        match self.beside.iter().find(|beside| !beside.peer.carries(Load::Drain)) {
+            Some(beside) => {
+                Err(PlanError(format!("cell {}: {} is for --real only; it runs beside", self.name, beside.peer)))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check(&self, seconds: u64) -> Result<(), String> {
         let path = spec(&self.path)?;
         if !(8..=1 << 20).contains(&self.size) {
             return Err("size is from 8 to 1048576 bytes".into());
+        }
+        if matches!(self.load, Load::Rate(rate) if !(1..=FASTEST).contains(&rate)) {
+            return Err(format!("a load is from 1 to {FASTEST} records a second"));
+        }
+        if self.beside.len() > MOST_BESIDE {
+            return Err(format!("at most {MOST_BESIDE} run beside"));
         }
         spec(&self.line)?;
         for beside in &self.beside {
@@ -307,6 +345,10 @@ impl Cell {
             None => Ok(()),
         }
     }
+}
+
+fn has_twice<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().any(|(i, one)| list[..i].contains(one))
 }
 
 pub(crate) fn spec(text: &str) -> Result<PathSpec, String> {
@@ -348,6 +390,12 @@ mod tests {
             ("change = [{ at = 0.5, path = 'rtt=1' }]", "change at 0.5 s: `rtt=1`: expected a time"),
             ("change = [{ at = 15, rebind = true }]", "what happens at 15 s comes after its end"),
             ("beside = [{ peer = 'tcp', line = 'x' }]", "`x` is none of"),
+            ("load = { rate = 0 }", "a load is from 1 to 1000000 records a second"),
+            ("load = { rate = 1000001 }", "a load is from 1 to 1000000 records a second"),
+            ("seconds = 86401", "it needs a seed, and from 1 to 86400 seconds"),
+            ("seeds = [3, 4, 3]", "a seed or a transport is there twice"),
+            ("peers = ['tcp', 'tcp']", "a seed or a transport is there twice"),
+            (&format!("beside = [{}]", "'tcp', ".repeat(201)), "at most 200 run beside"),
         ] {
             let error = cell(words).expect_err(words).to_string();
             assert!(error.starts_with(&format!("cell x: {why}")), "{words}: {error}");
@@ -355,5 +403,13 @@ mod tests {
         let error = cell("beside = ['udp']").expect_err("there is no such transport").to_string();
         assert!(error.contains("expected a transport, or a table such as"), "{error}");
         assert!(cell("change = [{ at = -1, rebind = true }]").is_err());
+        for words in ["load = { rate = 1000000 }", "seconds = 86400", &format!("beside = [{}]", "'tcp', ".repeat(200))]
+        {
+            assert!(cell(words).is_ok(), "at the limit: {words}");
+        }
+        let bbr = cell("beside = ['tcp-bbr']").expect("it is for real paths");
+        let error = bbr.check_simulated().expect_err("there is no model of it").to_string();
+        assert_eq!(error, "cell x: tcp-bbr is for --real only; it runs beside");
+        assert!(Plan::parse("seconds = 15\ncell = []").is_err());
     }
 }

@@ -26,22 +26,41 @@ const SERIES: [Series; 8] = [
     ("undone", |_, point, _| point.sample.undone as f64),
 ];
 
+/// What became of a plan.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its name.
+    pub name: String,
+    /// The plan.
+    pub plan: Plan,
+    /// Of all its runs.
+    pub outcomes: Vec<Outcome>,
+}
+
 /// The page.
 ///
 /// # Errors
 /// A plot could not be drawn: which, and why.
-pub fn html(plan: &Plan, outcomes: &[Outcome]) -> Result<String, String> {
+pub fn html(all: &[Ran]) -> Result<String, String> {
     let mut page = String::from(
         "<!doctype html><meta charset=utf-8><title>stayfast matrix</title><style>body{font:15px system-ui;margin:2em;\
          max-width:1200px}pre{overflow-x:auto}figure{display:inline-block;margin:0 1em 1em 0}summary{cursor:pointer;\
          font-weight:600;margin:.5em 0}</style><h1>Matrix</h1>",
     );
-    let _ = write!(page, "<pre>{}</pre><p>", escape(&table(plan, outcomes)));
+    page.push_str("<p>");
     for peer in Kind::ALL {
         let RGBColor(r, g, b) = color(peer);
         let _ = write!(page, "<b style='color:rgb({r},{g},{b})'>{peer}</b> ");
     }
     page.push_str("</p>");
+    for ran in all {
+        section(ran, &mut page)?;
+    }
+    Ok(page)
+}
+
+fn section(Ran { name, plan, outcomes }: &Ran, page: &mut String) -> Result<(), String> {
+    let _ = write!(page, "<h2>{}</h2><pre>{}</pre>", escape(name), escape(&table(plan, outcomes)));
     for cell in &plan.cells {
         let runs: Vec<&Outcome> =
             Kind::ALL.into_iter().filter_map(|peer| median_of(outcomes, &cell.name, peer)).collect();
@@ -56,7 +75,7 @@ pub fn html(plan: &Plan, outcomes: &[Outcome]) -> Result<String, String> {
         }
         page.push_str("</details>");
     }
-    Ok(page)
+    Ok(())
 }
 
 fn plot((name, value): Series, runs: &[&Outcome], size: usize) -> Result<String, Box<dyn std::error::Error>> {

@@ -32,10 +32,10 @@ pub struct Outcome {
     pub mbit: f64,
     /// From append to the receiving application; for a paced load.
     pub latency: Option<Latency>,
-    /// Bytes sent again, in thousandths of the record bytes.
-    pub resent_permille: u64,
+    /// Bytes sent again, in thousandths of the record bytes; none if there were none.
+    pub resent_permille: Option<u64>,
     /// The same from two seconds after the first record on: without what the start has lost.
-    pub resent_later_permille: u64,
+    pub resent_later_permille: Option<u64>,
     /// Packets declared lost.
     pub lost: u64,
     /// Of those, acknowledged after all, where the transport knows.
@@ -239,7 +239,8 @@ impl Run<'_> {
         let late = beside.iter().enumerate().filter(|(_, beside)| !beside.from.is_zero());
         let begins = late.map(|(i, beside)| (from + beside.from, Act::Begin(i)));
         self.agenda = changes.chain(begins).collect();
-        self.agenda.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        self.agenda.sort_by_key(|(at, _)| *at);
+        self.agenda.reverse();
     }
 
     /// Does what is due.
@@ -348,7 +349,7 @@ impl Outcome {
         let ((taken, _), (early, resent_early)) = (at(until), at(from + STARTED));
         let bytes = taken * cell.size as u64;
         let sample = points.last().map(|point| point.sample).unwrap_or_default();
-        let permille = |part: u64, whole: u64| part * 1_000 / whole.max(1);
+        let permille = |part: u64, whole: u64| (part * 1_000).checked_div(whole);
         let inside: Vec<_> = points.iter().filter(|p| p.at > from && p.at <= until).collect();
         let mean = |points: &[&Point], value: fn(&Point) -> u64| {
             points.iter().map(|p| value(p)).sum::<u64>() / points.len().max(1) as u64

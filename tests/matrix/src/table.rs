@@ -39,10 +39,11 @@ fn header(peers: &[Kind], columns: &[Column]) -> Vec<String> {
 fn reached(outcome: &Outcome) -> String {
     let ms = |us: u64| if us < 100_000 { format!("{:.1}", us as f64 / 1e3) } else { format!("{:.0}", us as f64 / 1e3) };
     match outcome.latency {
-        None => match outcome.share {
-            Some(share) => format!("{:.2} ({share:.2})", outcome.mbit),
-            None => format!("{:.2}", outcome.mbit),
-        },
+        None => {
+            let digits = if outcome.mbit < 0.1 { 4 } else { 2 };
+            let share = outcome.share.map_or(String::new(), |share| format!(" ({share:.2})"));
+            format!("{:.digits$}{share}", outcome.mbit)
+        }
         Some(latency) => {
             let missing = if latency.missing > 0 { format!(" ({} missing)", latency.missing) } else { String::new() };
             format!("{} / {} / {}{missing}", ms(latency.p50), ms(latency.p99), ms(latency.max))
@@ -98,8 +99,8 @@ fn columns(outcomes: &[Outcome]) -> Vec<Column> {
     COLUMNS.iter().chain(OPTIONAL.iter().filter(says)).copied().collect()
 }
 
-fn percent(permille: u64) -> String {
-    format!("{}.{}", permille / 10, permille % 10)
+fn percent(permille: Option<u64>) -> String {
+    permille.map_or(String::from("-"), |permille| format!("{}.{}", permille / 10, permille % 10))
 }
 
 /// The first column to the left, all others to the right.

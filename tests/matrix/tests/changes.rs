@@ -57,6 +57,24 @@ fn an_outage_carries_nothing_and_ends() {
 }
 
 #[test]
+fn of_changes_at_the_same_time_the_last_one_holds() {
+    let words = "path = 'rate=50M rtt=20ms'
+                 change = [{ at = 3, path = 'rate=1M rtt=20ms' }, { at = 3, path = 'rate=10M rtt=20ms' }]";
+    let rate = mbit(&go(words, Kind::Stayfast), 4.0, 9.0);
+    assert!((8.5..9.7).contains(&rate), "{rate}");
+}
+
+#[test]
+fn of_what_is_not_there_nothing_is_told() {
+    let words = "path = 'rate=50M rtt=20ms'
+                 change = [{ at = 3, path = 'rate=50M rtt=20ms loss=100%' }]";
+    let outcome = go(words, Kind::Stayfast);
+    assert_eq!((outcome.back_ms, outcome.resent_later_permille.is_some()), (None, true), "it ends in the outage");
+    let outcome = go("path = 'rate=50M rtt=20ms loss=100%'", Kind::Stayfast);
+    assert_eq!((outcome.mbit, outcome.resent_permille, outcome.resent_later_permille), (0.0, None, None));
+}
+
+#[test]
 fn who_can_move_goes_on_from_another_port() {
     let words = "path = 'rate=50M rtt=20ms'\nchange = [{ at = 3, rebind = true }]";
     let plan = Plan { seconds: SECONDS, seeds: vec![1], peers: Vec::new(), cells: vec![cell(words)] };

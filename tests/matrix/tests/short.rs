@@ -2,7 +2,7 @@
 
 use stayfast_matrix::peers::Kind;
 use stayfast_matrix::plan::Plan;
-use stayfast_matrix::report::html;
+use stayfast_matrix::report::{Ran, html};
 use stayfast_matrix::run::{Outcome, run};
 use stayfast_matrix::table::table;
 use std::path::Path;
@@ -71,8 +71,10 @@ fn a_paced_load_is_measured_record_by_record() {
 fn the_page_has_a_plot_for_each_series() {
     let plan = plan();
     let outcomes = vec![run(&plan.cells[0], 1, Kind::Stayfast, 1).expect("a valid path")];
-    let page = html(&plan, &outcomes).expect("it can be drawn");
-    assert_eq!(page.matches("<svg").count(), 8);
+    let ran = |name: &str| Ran { name: name.into(), plan: plan.clone(), outcomes: outcomes.clone() };
+    let page = html(&[ran("a"), ran("b < c")]).expect("it can be drawn");
+    assert_eq!((page.matches("<svg").count(), page.matches("<!doctype").count()), (16, 1));
+    assert!(page.contains("<h2>b &lt; c</h2>"));
     assert!(page.contains("<details><summary>20/0/0 · rate=50M rtt=20ms</summary>"));
 }
 

@@ -3,12 +3,15 @@
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use stayfast_matrix::peers::Kind;
 use stayfast_matrix::plan::{ALL, Cell, Plan};
 #[cfg(target_os = "linux")]
 use stayfast_matrix::real;
+use stayfast_matrix::report::{self, Ran};
 use stayfast_matrix::run::{Outcome, run};
-use stayfast_matrix::{report, table};
+use stayfast_matrix::{print, table};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -40,12 +43,12 @@ struct Arguments {
     #[arg(long)]
     seed: Vec<u64>,
     /// Runs at the same time [default: one for each processor]
-    #[arg(long)]
-    jobs: Option<usize>,
-    /// A third of the time and one seed
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// A third of the time, and one seed unless --seed names some
     #[arg(long)]
     short: bool,
-    /// Every run as JSON instead of the table
+    /// Every run as JSON, in one array, instead of the tables
     #[arg(long)]
     json: bool,
     /// Also write a page with plots
@@ -86,42 +89,64 @@ fn main() -> ExitCode {
 fn matrix(arguments: &Arguments) -> Result<(), Stop> {
     let default = if arguments.real { &[REAL][..] } else { &ALL };
     let default: Vec<_> = default.iter().map(PathBuf::from).collect();
-    let plans = if arguments.plan.is_empty() { &default } else { &arguments.plan };
+    let paths = if arguments.plan.is_empty() { &default } else { &arguments.plan };
+    // What can be known to go wrong goes wrong before the first run.
+    let plans: Result<Vec<_>, _> = paths.iter().map(|path| Plan::read(path)).collect();
+    let plans = plans.map_err(|e| e.to_string())?;
+    if let Some(path) = &arguments.report {
+        let opened = File::options().append(true).create(true).open(path);
+        opened.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    }
     let present = present(arguments)?;
-    let (mut pages, mut failed) = (String::new(), Vec::new());
-    let (mut known, mut ran) = (Vec::new(), false);
-    for path in plans {
-        let plan = Plan::read(path).map_err(|e| e.to_string())?;
-        known.extend(plan.cells.iter().map(|cell| cell.name.clone()));
+    check(arguments, &plans, &present)?;
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
+    for (path, plan) in paths.iter().zip(plans) {
         let jobs = jobs(arguments, &plan, &present);
         if jobs.is_empty() {
             continue;
         }
-        ran = true;
         let (outcomes, troubles) = run_all(arguments, &jobs)?;
-        if arguments.json {
-            let json = serde_json::to_string_pretty(&outcomes).map_err(|e| e.to_string())?;
-            println!("{json}");
-        } else {
-            println!("{}:\n{}", path.display(), table::table(&plan, &outcomes));
+        if !arguments.json {
+            print(&format!("{}:\n{}\n", path.display(), table::table(&plan, &outcomes)))?;
         }
         #[cfg(target_os = "linux")]
         if arguments.real {
             eprintln!("{}", real::exactness(&outcomes));
         }
-        if arguments.report.is_some() {
-            pages += &report::html(&plan, &outcomes)?;
-        }
         failed.extend(troubles);
+        all.push(Ran { name: path.display().to_string(), plan, outcomes });
     }
-    if !ran {
-        return Err(format!("nothing to run; the cells are {}", known.join(", ")).into());
+    if arguments.json {
+        let lines = all.iter().flat_map(|ran| ran.outcomes.iter().map(|outcome| Line { plan: &ran.name, outcome }));
+        let json = serde_json::to_string_pretty(&lines.collect::<Vec<_>>()).map_err(|e| e.to_string())?;
+        print(&(json + "\n"))?;
     }
     if let Some(path) = &arguments.report {
-        std::fs::write(path, pages).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        std::fs::write(path, report::html(&all)?).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         eprintln!("wrote {}", path.display());
     }
     if failed.is_empty() { Ok(()) } else { Err(Stop::Failed(failed.join("\n"))) }
+}
+
+/// A run as `--json` tells it.
+#[derive(Serialize)]
+struct Line<'a> {
+    plan: &'a str,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+/// Whether everything that is asked for is there and can be run.
+fn check(arguments: &Arguments, plans: &[Plan], present: &[Kind]) -> Result<(), String> {
+    let names: Vec<&str> = plans.iter().flat_map(|plan| &plan.cells).map(|cell| cell.name.as_str()).collect();
+    if let Some(unknown) = arguments.cell.iter().find(|cell| !names.contains(&cell.as_str())) {
+        return Err(format!("no cell {unknown}; the cells are {}", names.join(", ")));
+    }
+    let jobs: Vec<_> = plans.iter().flat_map(|plan| jobs(arguments, plan, present)).collect();
+    if jobs.is_empty() {
+        return Err("nothing to run: no transport that is asked for has a part in these cells".into());
+    }
+    jobs.iter().try_for_each(|job| job.check(arguments.real))
 }
 
 /// The transports that there are; those of the simulator always.
@@ -157,6 +182,15 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn check(&self, real: bool) -> Result<(), String> {
+        #[cfg(target_os = "linux")]
+        if real {
+            return real::check(self.cell).map_err(|e| e.to_string());
+        }
+        debug_assert!(!real);
+        self.cell.check_simulated().map_err(|e| e.to_string())
+    }
+
     /// No outcome, if packets left too late every time.
     fn run(&self, real: bool) -> Result<Option<Outcome>, String> {
         #[cfg(target_os = "linux")]
@@ -179,7 +213,7 @@ fn jobs<'a>(arguments: &'a Arguments, plan: &'a Plan, present: &[Kind]) -> Vec<J
     for cell in plan.cells.iter().filter(|cell| arguments.cell.is_empty() || arguments.cell.contains(&cell.name)) {
         let seconds = if arguments.short { plan.short_seconds(cell) } else { plan.seconds(cell) };
         let seeds = if arguments.seed.is_empty() { plan.seeds(cell) } else { &arguments.seed };
-        let seeds = if arguments.short { &seeds[..1] } else { seeds };
+        let seeds = if arguments.short && arguments.seed.is_empty() { &seeds[..1] } else { seeds };
         let peers = if arguments.real { plan.named(cell).to_vec() } else { plan.peers(cell) };
         let wanted = |peer: &Kind| arguments.peer.is_empty() || arguments.peer.contains(peer);
         for peer in peers.into_iter().filter(|peer| wanted(peer) && present.contains(peer)) {
@@ -192,7 +226,7 @@ fn jobs<'a>(arguments: &'a Arguments, plan: &'a Plan, present: &[Kind]) -> Vec<J
 /// The outcomes, and what is to be said of runs that have none.
 fn run_all(arguments: &Arguments, jobs: &[Job<'_>]) -> Result<(Vec<Outcome>, Vec<String>), String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = arguments.jobs.unwrap_or(processors);
+    let workers = arguments.jobs.map_or(processors, usize::from);
     let bar = ProgressBar::new(jobs.len() as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}").map_err(|e| e.to_string())?);
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

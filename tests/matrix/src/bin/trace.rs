@@ -4,8 +4,9 @@
 use clap::Parser;
 use stayfast_matrix::peers::Kind;
 use stayfast_matrix::plan::{ALL, Plan};
+use stayfast_matrix::report::{self, Ran};
 use stayfast_matrix::run::run_in_full;
-use stayfast_matrix::{report, trace};
+use stayfast_matrix::{print, trace};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -68,22 +69,23 @@ fn show(arguments: &Arguments) -> Result<(), String> {
 /// The only cell of a plan.
 fn show_cell(arguments: &Arguments, plan: &Plan) -> Result<(), String> {
     let cell = &plan.cells[0];
-    if !arguments.peer.carries(cell.load) {
-        return Err(format!("{} carries drains only", arguments.peer));
+    cell.check_simulated().map_err(|e| e.to_string())?;
+    if !plan.suits(cell, arguments.peer) {
+        return Err(format!("the simulator's {} has no part in this cell: see docs/matrix.md", arguments.peer));
     }
     let seed = arguments.seed.unwrap_or(plan.seeds(cell)[0]);
     let outcome = run_in_full(cell, plan.seconds(cell), arguments.peer, seed).map_err(|e| e.to_string())?;
     let rows = trace::rows(&outcome, Duration::from_millis(arguments.every.max(1)), cell.size);
-    if arguments.json {
-        for row in &rows {
-            println!("{}", serde_json::to_string(row).map_err(|e| e.to_string())?);
-        }
+    let text = if arguments.json {
+        let lines: Result<Vec<_>, _> = rows.iter().map(serde_json::to_string).collect();
+        lines.map_err(|e| e.to_string())?.join("\n") + "\n"
     } else {
-        println!("{}, {}, seed {seed}: {}\n", cell.name, arguments.peer, cell.path);
-        print!("{}", trace::text(&rows));
-    }
+        format!("{}, {}, seed {seed}: {}\n\n{}", cell.name, arguments.peer, cell.path, trace::text(&rows))
+    };
+    print(&text)?;
     if let Some(path) = &arguments.report {
-        let page = report::html(plan, &[outcome])?;
+        let ran = Ran { name: "trace".into(), plan: plan.clone(), outcomes: vec![outcome] };
+        let page = report::html(&[ran])?;
         std::fs::write(path, page).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         eprintln!("wrote {}", path.display());
     }

@@ -105,6 +105,14 @@ pub fn present() -> Result<Vec<Kind>, Failure> {
     }
 }
 
+/// Whether a cell can be run between real sockets.
+///
+/// # Errors
+/// The word that is for simulated paths only.
+pub fn check(cell: &Cell) -> Result<(), Failure> {
+    task(cell, 1, Kind::Stayfast, 1).map(drop)
+}
+
 /// Runs a cell. A run in which packets left too late is made again.
 ///
 /// # Errors
