@@ -1,6 +1,6 @@
 use super::{Flow, Kind, Place, Sample};
 use crate::plan::Cell;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use quinn_proto::congestion::BbrConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, DatagramEvent, Dir, EcnCodepoint, Endpoint,
@@ -21,8 +21,8 @@ pub struct Quinn {
 
 /// Segments asked for at once, as quinn's driver does.
 const SEGMENTS: usize = 10;
-/// The application writes so many bytes at a time.
-const WRITE: usize = 64 << 10;
+/// What the application writes, so many bytes at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl Quinn {
     /// Connects as soon as the world runs; `records` wait to be sent.
@@ -32,8 +32,9 @@ impl Quinn {
         let mut server = Machine::new(place.seed, 2, cell.size, Some(server_config));
         let mut client = Machine::new(place.seed, 1, cell.size, None);
         let now = client.instant(place.world.now());
-        client.connection =
-            Some(client.endpoint.connect(now, client_config, address(2), "hub").expect("a valid name and address"));
+        let connected = client.endpoint.connect(now, client_config, address(2), "hub");
+        let (handle, connection) = connected.expect("a valid name and address");
+        client.connection = Some((handle, Box::new(connection)));
         client.unsent = records * cell.size as u64;
         server.base = client.base;
         let client = place.world.add(&format!("quinn {} client", place.flow), address(1), client);
@@ -79,7 +80,8 @@ pub(crate) fn configs(transport: TransportConfig) -> (ClientConfig, ServerConfig
 /// One end.
 struct Machine {
     endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
+    /// Boxed, because it is large and taken out each time it is served.
+    connection: Option<(ConnectionHandle, Box<Connection>)>,
     is_client: bool,
     /// The simulator's zero.
     base: Instant,
@@ -141,9 +143,10 @@ impl Machine {
             }
         }
         while let Some(transmit) = connection.poll_transmit(at, SEGMENTS, &mut self.buf) {
-            let bytes = self.buf[..transmit.size].to_vec();
-            self.buf.clear();
-            self.queue(transmit.destination, transmit.ecn, &bytes, transmit.segment_size);
+            let mut buf = std::mem::take(&mut self.buf);
+            self.queue(transmit.destination, transmit.ecn, &buf[..transmit.size], transmit.segment_size);
+            buf.clear();
+            self.buf = buf;
         }
         self.connection = Some((handle, connection));
     }
@@ -156,11 +159,10 @@ impl Machine {
             self.stream = connection.streams().open(Dir::Uni);
         }
         let Some(id) = self.stream else { return };
-        let zeros = [0; WRITE];
         while self.unsent > 0 {
-            let some = &zeros[..self.unsent.min(WRITE as u64) as usize];
-            let Ok(written) = connection.send_stream(id).write(some) else { return };
-            self.unsent -= written as u64;
+            let some = &ZEROS[..self.unsent.min(ZEROS.len() as u64) as usize];
+            let Ok(written) = connection.send_stream(id).write_chunks(&mut [Bytes::from_static(some)]) else { return };
+            self.unsent -= written.bytes as u64;
         }
     }
 
@@ -204,7 +206,8 @@ impl Node for Machine {
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.connection = self.endpoint.accept(incoming, at, &mut buf, None).ok();
+                let accepted = self.endpoint.accept(incoming, at, &mut buf, None).ok();
+                self.connection = accepted.map(|(handle, connection)| (handle, Box::new(connection)));
             }
             Some(DatagramEvent::Response(transmit)) => {
                 self.queue(transmit.destination, transmit.ecn, &buf[..transmit.size], transmit.segment_size);
