@@ -278,6 +278,20 @@ fn an_older_acknowledgement_that_comes_later_says_nothing_new() {
 }
 
 #[test]
+fn a_mark_counts_once_whatever_the_order_of_acknowledgements() {
+    let mut rig = Rig::new(|number, bits| Some(if number == 4 { CE } else { bits }));
+    rig.send(4);
+    let before = rig.counts;
+    rig.send(2);
+    let counts = rig.counts;
+    assert!(rig.ack_of(&[4, 5], counts));
+    assert!(!rig.ack_of(&[0, 1, 2, 3], before), "from before the mark");
+    rig.send(1);
+    assert!(!rig.ack(), "it was told");
+    assert_eq!((rig.is(), rig.ecn.marks()), (Ecn::InUse, 1));
+}
+
+#[test]
 fn what_never_left_is_no_part_of_a_test() {
     let mut rig = Rig::new(|number, bits| Some(bits).filter(|_| number >= 10));
     rig.send(12);
