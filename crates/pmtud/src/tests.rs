@@ -174,6 +174,24 @@ fn large_packets_that_vanish_among_small_ones_are_noticed_without_a_timeout() {
 }
 
 #[test]
+fn fewer_than_ten_gone_since_one_of_full_size_arrived_raise_no_doubt() {
+    let (mut search, mut now) = at_the_top();
+    let mut lose = |search: &mut Search, count| {
+        for _ in 0..count {
+            now += Duration::from_millis(20);
+            search.on_gone(now + Duration::from_millis(60), 1_472, now);
+        }
+        now
+    };
+    let sent = lose(&mut search, 9);
+    search.on_acked(1_472, sent);
+    lose(&mut search, 9);
+    assert_eq!(search.limit(), 1_472);
+    lose(&mut search, 1);
+    assert_eq!(search.limit(), BASE);
+}
+
+#[test]
 fn a_burst_of_losses_that_others_have_overtaken_raises_no_doubt() {
     let (mut search, mut now) = at_the_top();
     let burst = now;
@@ -183,6 +201,16 @@ fn a_burst_of_losses_that_others_have_overtaken_raises_no_doubt() {
         search.on_gone(now + Duration::from_millis(60), 1_472, burst);
     }
     assert_eq!(search.limit(), 1_472);
+}
+
+#[test]
+fn what_passed_before_a_black_hole_says_nothing_about_the_path_after_it() {
+    let (mut search, mut now) = at_the_top();
+    search.on_probe_timeout(now, 2);
+    let check = now;
+    round(&mut search, &mut now, 1_392);
+    search.on_probe_acked(now, 1_472, check);
+    assert_eq!((search.size(), search.limit()), (1_392, 1_392));
 }
 
 #[test]
