@@ -110,6 +110,24 @@ fn persistent_congestion_needs_two_gone_packets_three_timeouts_apart() {
 }
 
 #[test]
+fn after_persistent_congestion_the_smallest_round_trip_is_measured_anew() {
+    for (span, smallest) in [(1, 80), (5_000, 200)] {
+        let mut desk = Desk::with_rtt(80);
+        desk.send(1_000, 1..=1);
+        desk.send(1_000 + span, 2..=3);
+        desk.ack(1_100 + span, &[(3, 3)]);
+        let persistent = desk.timeout(9_000).1.persistent | desk.timeout(19_000).1.persistent;
+        assert_eq!(persistent, span > 1);
+        // The path has become longer.
+        for (number, rtt) in [(4, 200), (5, 250)] {
+            desk.send(10_000 * number, number..=number);
+            desk.ack(10_000 * number + rtt, &[(number, number)]);
+        }
+        assert_eq!(desk.ledger.rtt().min(), millis(smallest));
+    }
+}
+
+#[test]
 fn the_rate_of_a_bottleneck_is_measured() {
     let mut desk = Desk::new();
     let mut rates = std::vec::Vec::new();
